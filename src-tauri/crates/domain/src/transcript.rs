@@ -1,0 +1,3 @@
+//! The session's records, their fold, and the view that a model gets.
+
+pub mod outbound;

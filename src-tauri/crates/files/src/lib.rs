@@ -1,0 +1,11 @@
+//! The small file layer: the one place of the project that syncs, and the layer that fails on
+//! purpose in tests.
+//!
+//! Guarantees: what these functions say is durable has reached the device as far as the system
+//! lets a program know; what is private is 0600 (files) or 0700 (folders) from its first moment.
+
+pub mod private;
+pub mod sync;
+
+pub use private::{create_private_folder, read_bounded, write_private};
+pub use sync::{sync_file, sync_folder};
