@@ -3,5 +3,7 @@
 //! Guarantee: a state change is a function of a state and an event; time, ids and random bytes are
 //! passed in. Everything here can be called from any thread and never blocks.
 
+pub mod canonical;
 pub mod recovery;
+pub mod runtime;
 pub mod transcript;

@@ -1,5 +1,10 @@
-//! Tool recovery: identity, states, evidence and admission, as pure functions.
+//! Tool recovery: identity, states, evidence, the barrier and admission, as pure functions.
 
+pub mod admission;
+pub mod attempt;
+pub mod barrier;
 pub mod file;
+pub mod identity;
 pub mod lifecycle;
 pub mod process;
+pub mod restart;

@@ -1,3 +1,8 @@
-//! The session's records, their fold, and the view that a model gets.
+//! The session's records, their fold, what comes next in a turn, and the view that a model gets.
 
+pub mod next;
+pub mod notes;
 pub mod outbound;
+pub mod record;
+pub mod session;
+pub mod view;
