@@ -35,7 +35,9 @@ pub enum ArgumentError {
     #[error("a string has half of a surrogate pair; nothing was run; send whole characters")]
     LoneSurrogate,
     /// Nested too deeply.
-    #[error("the arguments are nested more than {MAX_DEPTH} levels deep; nothing was run; flatten them")]
+    #[error(
+        "the arguments are nested more than {MAX_DEPTH} levels deep; nothing was run; flatten them"
+    )]
     TooDeep,
 }
 
@@ -80,12 +82,12 @@ pub fn check_arguments(raw: &str) -> Result<Value, ArgumentError> {
 /// The RFC 8785 form of a value that passed [`check_arguments`], or of a wire type of our own.
 /// A value that has none (a map with keys that are no strings) gives its debug text, so that two
 /// different values never share the empty text.
-pub fn canonical<T: Serialize + fmt::Debug + ?Sized>(value: &T) -> String {
+pub fn canonical<T: Serialize + fmt::Debug>(value: &T) -> String {
     serde_json_canonicalizer::to_string(value).unwrap_or_else(|_| format!("{value:?}"))
 }
 
 /// SHA-256 (64 hex digits) of the RFC 8785 form.
-pub fn digest<T: Serialize + fmt::Debug + ?Sized>(value: &T) -> String {
+pub fn digest<T: Serialize + fmt::Debug>(value: &T) -> String {
     sha256_hex(canonical(value).as_bytes())
 }
 

@@ -1,0 +1,321 @@
+//! What a restart makes of what it finds open (TR-14, TR-18).
+//!
+//! Guarantees: nothing is executed; a missing record is evidence of nothing across damage; a real
+//! outcome goes before an unknown one; asking twice gives nothing new (C05).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::attempt::Attempt;
+use super::identity::Identity;
+use super::lifecycle::AttemptState;
+use super::process::{ExitReceipt, ProcessEvidence, Straggler};
+use crate::transcript::record::{
+    AttemptChanged, AttemptPresumed, NotStarted, Record, Restarted, TurnEnded,
+};
+use crate::transcript::session::Session;
+
+/// A damaged range of the log: the places of the records that verify on both sides of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Damage {
+    /// Last sound record before it; 0 when there is none.
+    pub after_seq: u64,
+    /// First sound record behind it; `None` when it reaches the end.
+    pub before_seq: Option<u64>,
+}
+
+/// What was looked up before the decision.
+#[derive(Debug, Clone, Default)]
+pub struct Findings {
+    /// Present boot.
+    pub boot_id: String,
+    /// What the effect folders of open supervised attempts showed, by attempt id.
+    pub processes: BTreeMap<String, ProcessEvidence>,
+    /// Damaged ranges.
+    pub damage: Vec<Damage>,
+    /// Effect folders whose attempt the log does not know.
+    pub orphans: Vec<String>,
+    /// Whether calls of that tool name may have effects.
+    pub mutating_tools: BTreeSet<String>,
+}
+
+/// One thing that the host does after a restart, in this order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RestartStep {
+    /// Write this record.
+    Record(Record),
+    /// Make the real outcome the attempt's result, from its output and this receipt.
+    Adopt {
+        /// The attempt.
+        attempt_id: String,
+        /// Its exit receipt.
+        receipt: ExitReceipt,
+        /// The output does not match the receipt.
+        output_incomplete: bool,
+    },
+    /// It still runs, or something of it does: watch it as a job.
+    Reattach {
+        /// The attempt.
+        attempt_id: String,
+    },
+}
+
+/// TR-14, TR-18: the steps for all that is open.
+pub fn plan(session: &Session, findings: &Findings) -> Vec<RestartStep> {
+    let mut steps = Vec::new();
+    let mut found_open = Vec::new();
+    for attempt in session.attempts() {
+        let before = steps.len();
+        plan_attempt(session, findings, attempt, &mut steps);
+        let is_news = steps.len() > before && !attempt.found_open;
+        if is_news && attempt.started_at.is_some() && !attempt.read_only && attempt.result.is_none()
+        {
+            found_open.push(attempt.identity.attempt_id.clone());
+        }
+    }
+    presume_lost_receipts(session, findings, &mut steps);
+    for orphan in &findings.orphans {
+        if session.attempt(orphan).is_none() {
+            steps.push(presumed(
+                Identity {
+                    session_id: session.header.session_id.clone(),
+                    turn_id: String::new(),
+                    step: 0,
+                    call_id: String::new(),
+                    canonical_tool: "shell".to_owned(),
+                    argument_digest: String::new(),
+                    attempt_id: orphan.clone(),
+                    resource_scope: format!("session:{}", session.header.session_id),
+                },
+                "an effect folder without a receipt in the log was found",
+                true,
+            ));
+        }
+    }
+    if let Some(turn) = session.open_turn() {
+        steps.push(RestartStep::Record(
+            TurnEnded {
+                turn_id: turn.id.clone(),
+                status: "interrupted".to_owned(),
+                code: "host_restarted".to_owned(),
+                message: if turn.started {
+                    "the program ended during this turn; nothing was repeated".to_owned()
+                } else {
+                    "the program ended before this turn began; the message is kept".to_owned()
+                },
+            }
+            .into(),
+        ));
+    }
+    if !found_open.is_empty() {
+        let restarted = Restarted {
+            boot_id: findings.boot_id.clone(),
+            attempts: found_open,
+        };
+        steps.insert(0, RestartStep::Record(restarted.into()));
+    }
+    steps
+}
+
+fn plan_attempt(
+    session: &Session,
+    findings: &Findings,
+    attempt: &Attempt,
+    steps: &mut Vec<RestartStep>,
+) {
+    let id = &attempt.identity.attempt_id;
+    if attempt.result.is_some() {
+        if attempt.job {
+            steps.push(RestartStep::Reattach {
+                attempt_id: id.clone(),
+            });
+        }
+        return;
+    }
+    match attempt.state {
+        AttemptState::Pending => {
+            let writes_starts = session
+                .header
+                .writes
+                .iter()
+                .any(|kind| kind == "tool_started");
+            if attempt.read_only || (writes_starts && !is_across_damage(findings, attempt)) {
+                steps.push(changed(
+                    attempt,
+                    AttemptState::Cancelled,
+                    "the call was never started",
+                    &[],
+                ));
+            } else {
+                steps.push(changed(
+                    attempt,
+                    AttemptState::Unknown,
+                    "whether it started can't be known from the log",
+                    &[],
+                ));
+            }
+        }
+        AttemptState::Started | AttemptState::Running | AttemptState::Unknown
+            if attempt.read_only =>
+        {
+            steps.push(changed(
+                attempt,
+                AttemptState::Cancelled,
+                "the program ended while it ran; it has no effect",
+                &[],
+            ));
+        }
+        AttemptState::Started | AttemptState::Running | AttemptState::Unknown => {
+            plan_open(findings, attempt, steps);
+        }
+        AttemptState::UserConfirmed | AttemptState::UserDismissed => {
+            if attempt.supervised && attempt.late.is_none() {
+                adopt_or_watch(findings, attempt, steps);
+            }
+        }
+        AttemptState::Completed
+        | AttemptState::Failed
+        | AttemptState::Cancelled
+        | AttemptState::NotStarted
+        | AttemptState::Interrupted => {}
+    }
+}
+
+fn plan_open(findings: &Findings, attempt: &Attempt, steps: &mut Vec<RestartStep>) {
+    let id = &attempt.identity.attempt_id;
+    match findings.processes.get(id) {
+        Some(ProcessEvidence::Fenced) => steps.push(RestartStep::Record(
+            NotStarted {
+                attempt_id: id.clone(),
+                reason: "the program ended before the command was started, and the start is now \
+                         fenced: it never ran"
+                    .to_owned(),
+            }
+            .into(),
+        )),
+        Some(ProcessEvidence::Running { .. } | ProcessEvidence::Exited { .. }) => {
+            adopt_or_watch(findings, attempt, steps);
+        }
+        Some(ProcessEvidence::Lost { reason, stragglers }) => {
+            unknown_once(attempt, reason, stragglers, steps);
+        }
+        Some(ProcessEvidence::NoFolder) | None => {
+            let reason = if attempt.supervised {
+                "no trace of the command's supervisor is left"
+            } else {
+                "the program ended while it ran"
+            };
+            unknown_once(attempt, reason, &[], steps);
+        }
+    }
+}
+
+fn adopt_or_watch(findings: &Findings, attempt: &Attempt, steps: &mut Vec<RestartStep>) {
+    let id = &attempt.identity.attempt_id;
+    match findings.processes.get(id) {
+        Some(ProcessEvidence::Exited {
+            receipt,
+            output_incomplete,
+            alive,
+        }) => {
+            steps.push(RestartStep::Adopt {
+                attempt_id: id.clone(),
+                receipt: receipt.clone(),
+                output_incomplete: *output_incomplete,
+            });
+            if *alive {
+                steps.push(RestartStep::Reattach {
+                    attempt_id: id.clone(),
+                });
+            }
+        }
+        Some(ProcessEvidence::Running { .. }) => steps.push(RestartStep::Reattach {
+            attempt_id: id.clone(),
+        }),
+        Some(
+            ProcessEvidence::Fenced | ProcessEvidence::Lost { .. } | ProcessEvidence::NoFolder,
+        )
+        | None => {}
+    }
+}
+
+/// An attempt that is unknown already stays so without another record (C05).
+fn unknown_once(
+    attempt: &Attempt,
+    reason: &str,
+    stragglers: &[Straggler],
+    steps: &mut Vec<RestartStep>,
+) {
+    if attempt.state != AttemptState::Unknown || attempt.stragglers != stragglers {
+        steps.push(changed(attempt, AttemptState::Unknown, reason, stragglers));
+    }
+}
+
+fn changed(
+    attempt: &Attempt,
+    state: AttemptState,
+    reason: &str,
+    stragglers: &[Straggler],
+) -> RestartStep {
+    RestartStep::Record(
+        AttemptChanged {
+            attempt_id: attempt.identity.attempt_id.clone(),
+            state,
+            reason: reason.to_owned(),
+            stragglers: stragglers.to_vec(),
+        }
+        .into(),
+    )
+}
+
+fn presumed(identity: Identity, reason: &str, supervised: bool) -> RestartStep {
+    RestartStep::Record(
+        AttemptPresumed {
+            identity,
+            reason: reason.to_owned(),
+            supervised,
+        }
+        .into(),
+    )
+}
+
+/// Its receipt is before a damaged range, and nothing sound before that range ends its turn.
+fn is_across_damage(findings: &Findings, attempt: &Attempt) -> bool {
+    findings
+        .damage
+        .iter()
+        .any(|damage| attempt.receipt_seq <= damage.after_seq)
+}
+
+/// TR-14: a proposal without a receipt, with damage behind it, may have had one.
+fn presume_lost_receipts(session: &Session, findings: &Findings, steps: &mut Vec<RestartStep>) {
+    for call in session.unanswered() {
+        let damaged = findings
+            .damage
+            .iter()
+            .any(|damage| call.seq <= damage.after_seq);
+        let mutating = findings.mutating_tools.contains(&call.proposed.name);
+        if call.attempt_id.is_none() && damaged && mutating {
+            steps.push(presumed(
+                Identity {
+                    session_id: session.header.session_id.clone(),
+                    turn_id: call.turn_id.clone(),
+                    step: call.step,
+                    call_id: call.proposed.call_id.clone(),
+                    canonical_tool: call.proposed.name.clone(),
+                    argument_digest: String::new(),
+                    // The same damage gives the same id, so that a second restart adds nothing.
+                    attempt_id: crate::canonical::sha256_hex(
+                        format!("{}/{}", session.header.session_id, call.proposed.call_id)
+                            .as_bytes(),
+                    )
+                    .chars()
+                    .take(32)
+                    .collect(),
+                    resource_scope: format!("session:{}", session.header.session_id),
+                },
+                "the log is damaged behind this call; whether it ran can't be known",
+                false,
+            ));
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What a model is told about outcomes: synthetic results in place of missing ones, and host notes
+//! for what is learnt afterwards (TR-15).
+//!
+//! Guarantee: texts name tool, time and meaning, never arguments; they are stored when first sent.
+
+use super::record::{CallRefused, HostNote, Record, SyntheticResult};
+use super::session::{Call, Session};
+use crate::recovery::attempt::{Attempt, Resolution};
+use crate::recovery::lifecycle::AttemptState;
+use crate::recovery::process::EndedBy;
+
+/// Longest part of a recovered output that a note repeats, in bytes.
+const NOTE_OUTPUT: usize = 4096;
+
+/// TR-15: in place of a missing result.
+pub fn synthetic_text(attempt: Option<&Attempt>) -> String {
+    match attempt {
+        Some(attempt) => format!(
+            "[host] The outcome of this call is unknown{}. It may have happened, in part or whole. \
+             Look at the outside state before repeating it.",
+            attempt
+                .started_at
+                .map(|at| format!(" (started {})", utc(at)))
+                .unwrap_or_default()
+        ),
+        None => "[host] The outcome of this call is unknown. Look at the outside state before \
+                 repeating it."
+            .to_owned(),
+    }
+}
+
+/// TR-15, TR-51: the records that give every earlier call its one result before a new message:
+/// calls that never started are closed, open ones get a synthetic result.
+pub fn closings(session: &Session) -> Vec<Record> {
+    session
+        .unanswered()
+        .into_iter()
+        .map(|call| closing(session, call))
+        .collect()
+}
+
+/// The record that gives one call its result.
+pub fn closing(session: &Session, call: &Call) -> Record {
+    match session.attempt_of(&call.proposed.call_id) {
+        None => CallRefused {
+            turn_id: call.turn_id.clone(),
+            call_id: call.proposed.call_id.clone(),
+            code: "not_started".to_owned(),
+            text: "not started: the turn ended before this call was run".to_owned(),
+        }
+        .into(),
+        Some(attempt) => SyntheticResult {
+            turn_id: call.turn_id.clone(),
+            call_id: call.proposed.call_id.clone(),
+            attempt_id: Some(attempt.identity.attempt_id.clone()),
+            text: synthetic_text(Some(attempt)),
+        }
+        .into(),
+    }
+}
+
+/// TR-15: one note about everything that was learnt since the model was told "unknown"; `None`
+/// when there is nothing to tell. To be computed on the session with its closings applied.
+pub fn host_note(session: &Session) -> Option<HostNote> {
+    let told: Vec<(&Attempt, String)> = session
+        .attempts()
+        .filter(|attempt| attempt.synthetic_sent && !attempt.told)
+        .filter_map(|attempt| meaning(attempt).map(|words| (attempt, words)))
+        .collect();
+    if told.is_empty() {
+        return None;
+    }
+    let lines: Vec<String> = told
+        .iter()
+        .map(|(attempt, words)| {
+            format!(
+                "- {} started {}: {words}",
+                attempt.identity.canonical_tool,
+                attempt
+                    .started_at
+                    .map_or_else(|| "at an unknown time".to_owned(), utc),
+            )
+        })
+        .collect();
+    Some(HostNote {
+        text: format!(
+            "[host note] What is now known about calls whose outcome was unknown:\n{}",
+            lines.join("\n")
+        ),
+        attempts: told
+            .iter()
+            .map(|(attempt, _)| attempt.identity.attempt_id.clone())
+            .collect(),
+    })
+}
+
+fn meaning(attempt: &Attempt) -> Option<String> {
+    if let Some(result) = &attempt.result {
+        let end = result.exit.as_ref().map_or_else(
+            || format!("it ended as {}", result.state.as_str()),
+            |exit| match (exit.ended_by, exit.code, exit.signal) {
+                (EndedBy::Itself, Some(code), _) => {
+                    format!("it ended by itself, exit status {code}")
+                }
+                (EndedBy::Itself, None, Some(signal)) => format!("it was ended by signal {signal}"),
+                (EndedBy::Itself, None, None) => "it ended by itself".to_owned(),
+                (EndedBy::Stop, ..) => "it was stopped; effects may be partial".to_owned(),
+                (EndedBy::Timeout, ..) => {
+                    "it ran out of time and was ended; effects may be partial".to_owned()
+                }
+                (EndedBy::HostLoss | EndedBy::External, ..) => {
+                    "it was ended from outside; effects may be partial".to_owned()
+                }
+            },
+        );
+        let output = head(&result.text, NOTE_OUTPUT);
+        return Some(if output.is_empty() {
+            format!("{end}. Do not repeat it without need.")
+        } else {
+            format!("{end}. Do not repeat it without need. Its output:\n{output}")
+        });
+    }
+    match (attempt.state, attempt.resolution) {
+        (AttemptState::NotStarted | AttemptState::Cancelled, _) => {
+            Some("it is proven that it never started".to_owned())
+        }
+        (AttemptState::UserConfirmed, _) => Some(
+            "the person looked and says that the effect happened; there is no tool output. Do not \
+             repeat it."
+                .to_owned(),
+        ),
+        (AttemptState::UserDismissed, _) => Some(
+            "the outcome stays unknown; the person decided to go on without knowing. Look before \
+             you rely on it."
+                .to_owned(),
+        ),
+        (_, Some(Resolution::Reject)) => Some(
+            "the person refused a retry; that proves nothing about the effect, and the outcome \
+             stays unknown"
+                .to_owned(),
+        ),
+        (_, _) => None,
+    }
+}
+
+/// The first `limit` bytes, at a character's border.
+fn head(text: &str, limit: usize) -> &str {
+    let mut end = text.len().min(limit);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+/// Unix milliseconds as `YYYY-MM-DDTHH:MM:SSZ`.
+pub fn utc(ms: u64) -> String {
+    let seconds = ms / 1000;
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Civil date from days since 1970-01-01, counted in years that begin in March.
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
+        rest / 3600,
+        rest / 60 % 60,
+        rest % 60
+    )
+}
