@@ -1,1 +1,17 @@
-//! holdfast-testkit
+//! What tests stand on: a scripted model server, a child host that can be killed at a chosen point,
+//! an outside ledger of effects, an HTTP client, and waits with a deadline.
+//!
+//! Guarantees: everything is real (sockets, processes, files); everything that was started ends
+//! when its value is dropped; nothing waits without a deadline. Only tests depend on this crate, so
+//! a failed expectation is a panic with a message.
+
+pub mod host;
+pub mod http;
+pub mod ledger;
+pub mod model_server;
+pub mod wait;
+
+pub use host::{Host, HostOptions};
+pub use http::{Frame, SseReader, TestClient};
+pub use ledger::Ledger;
+pub use model_server::{ModelServer, RecordedRequest, Script, Step};
