@@ -4,8 +4,14 @@
 //! Guarantees: what these functions say is durable has reached the device as far as the system
 //! lets a program know; what is private is 0600 (files) or 0700 (folders) from its first moment.
 
+pub mod fault;
+pub mod lock;
 pub mod private;
+pub mod storage;
 pub mod sync;
 
+pub use fault::Faulty;
+pub use lock::{FileLock, LockError};
 pub use private::{create_private_folder, read_bounded, write_private};
+pub use storage::{Disk, Storage, StoredFile};
 pub use sync::{sync_file, sync_folder};

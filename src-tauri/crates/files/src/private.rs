@@ -33,8 +33,32 @@ pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(content)?;
     sync_file(file.as_file())?;
-    file.persist(path).map_err(|error| error.error)?;
+    persist(file, path)?;
     sync_folder(folder)
+}
+
+#[cfg(not(windows))]
+fn persist(file: tempfile::NamedTempFile, path: &Path) -> io::Result<()> {
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// A rename over a file that someone reads at this moment (a virus scanner too) can be refused on
+/// Windows: it is tried again for a second at most.
+#[cfg(windows)]
+fn persist(mut file: tempfile::NamedTempFile, path: &Path) -> io::Result<()> {
+    for _ in 0..50 {
+        match file.persist(path) {
+            Ok(_) => return Ok(()),
+            Err(refused) if refused.error.kind() == io::ErrorKind::PermissionDenied => {
+                file = refused.file;
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            Err(refused) => return Err(refused.error),
+        }
+    }
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
 }
 
 /// Reads a file of at most `limit` bytes.
