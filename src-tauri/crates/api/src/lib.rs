@@ -1,1 +1,15 @@
-//! holdfast-api
+//! What crosses the border of a host: wire types, error codes, and the table of operations.
+//!
+//! Guarantee: every operation is declared once, in [`operations`]; HTTP routes come from that table
+//! and a test compares the registries with it.
+
+pub mod error;
+pub mod event;
+pub mod host;
+pub mod operations;
+pub mod recovery;
+pub mod session;
+pub mod transcript;
+
+pub use error::ApiError;
+pub use host::{Selector, SessionHost};

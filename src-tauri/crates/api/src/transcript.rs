@@ -1,0 +1,143 @@
+//! The transcript on the wire, and what hangs on its tool calls.
+
+use serde::{Deserialize, Serialize};
+
+/// One element of the transcript.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TranscriptItem {
+    /// Place in the log; a tool has that of its proposal.
+    pub seq: u64,
+    /// `user`, `assistant`, `tool` or `note`.
+    pub kind: String,
+    /// Text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The model's reasoning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    /// A call and what became of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolView>,
+    /// The turn; empty for notes.
+    pub turn_id: String,
+    /// Unix milliseconds.
+    pub at: u64,
+    /// The model's message was cut short.
+    #[serde(default)]
+    pub partial: bool,
+}
+
+/// A call and what became of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolView {
+    /// Our id of the call.
+    pub id: String,
+    /// Tool name.
+    pub name: String,
+    /// The value that runs or ran; the raw text when it is no JSON object (TR-04).
+    pub args: serde_json::Value,
+    /// The attempt's state (TR-12), or `proposed`, or `in_flight`; `not_started` when refused.
+    pub state: String,
+    /// Why a refused call was not started: its code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The tool has no effect.
+    pub read_only: bool,
+    /// `live`, `recovered`, `synthetic`; absent without a result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_source: Option<String>,
+    /// Result text; empty without a result. A synthetic one is not shown as output.
+    pub output: String,
+    /// Something of the output is left out; `GET /output` has it.
+    pub truncated: bool,
+    /// The attempt; empty without one.
+    pub attempt_id: String,
+    /// Words about the effect.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub effect_summary: String,
+    /// Diff of a file change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// Exit code of a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Milliseconds from start to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// Unix milliseconds of the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<u64>,
+}
+
+/// `GET /transcript/page`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PageQuery {
+    /// Selects the session.
+    pub session: Option<String>,
+    /// `before` of an earlier page; the newest page without it.
+    pub before: Option<u64>,
+    /// Items, 1…500; 100 without it.
+    pub limit: Option<usize>,
+}
+
+/// A page, newest first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TranscriptPage {
+    /// Items, newest first.
+    pub items: Vec<TranscriptItem>,
+    /// Cursor of the next older page; `null` at the beginning.
+    pub before: Option<u64>,
+}
+
+/// `GET /transcript/snapshot`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TranscriptSnapshot {
+    /// Items, newest first, at most 500.
+    pub items: Vec<TranscriptItem>,
+    /// The message that is still streaming.
+    pub live: Option<LiveMessage>,
+    /// SSE id up to which this speaks: drop frames up to it.
+    pub up_to: String,
+}
+
+/// The message that is still streaming.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LiveMessage {
+    /// The turn.
+    pub turn_id: String,
+    /// Text so far.
+    pub text: String,
+    /// Reasoning so far.
+    pub reasoning: String,
+}
+
+/// `GET /output`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OutputPage {
+    /// The attempt.
+    pub attempt_id: String,
+    /// First byte of this page.
+    pub offset: u64,
+    /// Bytes known so far.
+    pub length: u64,
+    /// Text, with a visible mark in place of bytes that are no UTF-8.
+    pub text: String,
+    /// There is more behind it now.
+    pub more: bool,
+}
+
+/// `GET /diff`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DiffReply {
+    /// The attempt.
+    pub attempt_id: String,
+    /// Unified diff; empty when the call changed no file.
+    pub diff: String,
+}
