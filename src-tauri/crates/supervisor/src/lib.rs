@@ -1,1 +1,48 @@
-//! holdfast-supervisor
+//! Commands that outlive the host: a small process starts one command, keeps its output and leaves
+//! a truthful receipt in the attempt's effect folder; this library is the host's side of it, and
+//! the body of that process.
+//!
+//! Guarantees: a command runs only if its supervisor won the claim for `start`, and a host that won
+//! it as `void` knows that the command never ran and never will (TR-18); an attempt's end comes
+//! from its exit receipt and from nothing else (SV-02); a receipt of another attempt, digest, owner
+//! or mode is refused; what can't be known is answered as lost, with the processes that still carry
+//! the attempt's id.
+//!
+//! Linux is implemented. Elsewhere every call compiles, and what would run or look at a command
+//! answers `unsupported_platform`.
+
+pub mod attachment;
+pub mod claim;
+pub mod error;
+pub mod folder;
+pub mod identity;
+#[cfg(target_os = "linux")]
+pub mod keeper;
+#[cfg(not(target_os = "linux"))]
+#[path = "keeper_unsupported.rs"]
+pub mod keeper;
+pub mod launch;
+pub mod look;
+#[cfg(target_os = "linux")]
+mod process_table;
+pub mod receipt;
+pub mod request;
+pub mod runtime_folder;
+
+pub use attachment::{Attachment, Progress, Target};
+pub use claim::{Claim, claim_void};
+pub use error::SupervisorError;
+pub use folder::{list, remove, request_stop};
+pub use identity::{boot_id, process_start_time, stragglers};
+pub use launch::{find_binary, launch};
+pub use look::look;
+pub use receipt::{JobEnd, read_end, read_receipt, verify_output};
+pub use request::{HostIdentity, OnHostLoss, Request, prepare};
+pub use runtime_folder::private_runtime_folder;
+
+/// The protocol of requests and receipts that this version writes and reads (SV-08).
+pub const PROTOCOL: u32 = 1;
+
+/// The variable by which a process of an attempt's tree is found when its supervisor is gone
+/// (SV-04). The supervisor adds it to the command's environment.
+pub const ATTEMPT_VARIABLE: &str = "HOLDFAST_ATTEMPT_ID";

@@ -1,0 +1,175 @@
+//! The process tree: who is in it, telling it to end, and the proof that it has.
+//!
+//! Guarantees: this process is the subreaper, so every descendant whose parent ends becomes its
+//! child, and "no child" means that nothing of the tree is left (SV-03). A signal goes only through
+//! a pidfd whose process was matched by start time (SV-06).
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use holdfast_domain::recovery::process::{EndedBy, Straggler};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, pidfd_open, pidfd_send_signal,
+    set_child_subreaper, wait,
+};
+
+use crate::error::SupervisorError;
+use crate::process_table::{Entry, descendants, entry};
+
+/// From the first KILL until those that are left are named and given up.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
+/// Rounds of stopping before killing; each finds only what was born during the one before.
+const STOP_ROUNDS: usize = 64;
+
+pub(super) struct Tree {
+    /// The command's root process.
+    pub(super) root: Option<Pid>,
+    /// How it ended, once it was reaped.
+    pub(super) root_status: Option<WaitStatus>,
+}
+
+impl Tree {
+    pub(super) fn new() -> Result<Self, SupervisorError> {
+        set_child_subreaper(Some(getpid()))
+            .map_err(|error| SupervisorError::io("becoming the subreaper")(error.into()))?;
+        Ok(Self {
+            root: None,
+            root_status: None,
+        })
+    }
+
+    /// Reaps what has ended; true when no child is left.
+    pub(super) fn reap(&mut self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    // Its number may be used again once it is reaped, so only the first counts.
+                    if self.root == Some(pid) && self.root_status.is_none() {
+                        self.root_status = Some(status);
+                    }
+                }
+                Ok(None) => return false,
+                Err(Errno::CHILD) => return true,
+                Err(Errno::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Who lives on after the root's end; empty only when no child is left.
+    pub(super) fn survivors(&mut self) -> Vec<Straggler> {
+        let left: Vec<Straggler> = living().iter().map(Entry::straggler).collect();
+        // The list may be empty for a moment, between a parent's end and the child's new parent;
+        // or since the system hides other users' processes.
+        if left.is_empty() && !self.reap() {
+            return self.stragglers();
+        }
+        left
+    }
+
+    /// Who is left at all, named as well as can be.
+    pub(super) fn stragglers(&mut self) -> Vec<Straggler> {
+        let left: Vec<Straggler> = living().iter().map(Entry::straggler).collect();
+        if left.is_empty() {
+            return vec![Straggler {
+                pid: 0,
+                name: "a process that this user can't see".to_owned(),
+            }];
+        }
+        left
+    }
+}
+
+/// The way to the end of a tree: TERM, grace, then stop all and KILL until the bound.
+pub(super) struct Ending {
+    /// Who asked.
+    pub(super) by: EndedBy,
+    kill_from: Instant,
+    told: HashSet<(u32, u64)>,
+}
+
+impl Ending {
+    pub(super) fn begin(by: EndedBy, now: Instant, grace: Duration) -> Self {
+        Self {
+            by,
+            kill_from: now + grace,
+            told: HashSet::new(),
+        }
+    }
+
+    /// Takes the step that is due; true when the bound has passed and some are still there.
+    pub(super) fn step(&mut self, now: Instant) -> bool {
+        if now < self.kill_from {
+            self.ask();
+            return false;
+        }
+        if now >= self.kill_from + KILL_LIMIT {
+            return true;
+        }
+        kill_all();
+        false
+    }
+
+    /// Until the next step.
+    pub(super) fn pause(&self) -> Duration {
+        if Instant::now() < self.kill_from {
+            Duration::from_millis(20)
+        } else {
+            Duration::from_millis(4)
+        }
+    }
+
+    /// TERM, once to each process. One that is stopped is let go on, so that it can obey.
+    fn ask(&mut self) {
+        for process in descendants(std::process::id()) {
+            if self.told.insert((process.pid, process.start_time)) {
+                send(&process, Signal::TERM);
+                if process.state == 'T' {
+                    send(&process, Signal::CONT);
+                }
+            }
+        }
+    }
+}
+
+/// Stops everything first, so that nothing can give birth while it is killed.
+fn kill_all() {
+    let mut stopped = HashSet::new();
+    for _ in 0..STOP_ROUNDS {
+        let mut news = false;
+        for process in descendants(std::process::id()) {
+            if stopped.insert((process.pid, process.start_time)) {
+                news = true;
+                send(&process, Signal::STOP);
+            }
+        }
+        if !news {
+            break;
+        }
+    }
+    for process in descendants(std::process::id()) {
+        send(&process, Signal::KILL);
+    }
+}
+
+fn living() -> Vec<Entry> {
+    descendants(std::process::id())
+        .into_iter()
+        .filter(Entry::lives)
+        .collect()
+}
+
+/// Signals this very process. One that has ended, or may not be signalled, is left: whether it is
+/// gone is asked of `reap`, never of this.
+fn send(process: &Entry, signal: Signal) {
+    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else {
+        return;
+    };
+    let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return;
+    };
+    if entry(process.pid).is_some_and(|now| now.start_time == process.start_time) {
+        let _ = pidfd_send_signal(&descriptor, signal);
+    }
+}
