@@ -1,1 +1,39 @@
-//! holdfast-tools
+//! The model's tools: reading, searching, editing, fetching and running commands, the jail that
+//! file tools stay in, and the look at a file that recovery needs.
+//!
+//! Guarantees: a file tool touches nothing outside the workspace, whatever links say and however
+//! they change meanwhile; a write is whole or absent and its result says which (C39); a command
+//! runs through the supervisor only, and its state comes from its exit receipt only (SV-02); what
+//! goes to a model is valid text of a bounded length (C11).
+
+mod arguments;
+mod context;
+mod digest;
+mod edit;
+mod error;
+mod fetch;
+mod file;
+mod outcome;
+mod prepared;
+mod registry;
+mod search;
+mod shell;
+mod spec;
+mod text;
+mod verifier;
+mod workspace;
+
+pub use context::{Checkpoint, Context, Progress};
+pub use edit::{Edit, EditFault, apply_edits};
+pub use error::{Refusal, ToolError};
+pub use file::publish::remove_leftover;
+pub use outcome::{FullOutput, ToolOutcome};
+pub use prepared::{Prepared, ToolKind};
+pub use registry::{Registry, RegistryConfig};
+pub use shell::environment::command_environment;
+pub use shell::finish::finish_shell;
+pub use shell::handover::hands_over;
+pub use spec::ToolSpec;
+pub use text::{MODEL_TEXT_LIMIT, visible};
+pub use verifier::{FileInspection, inspect_file};
+pub use workspace::Workspace;

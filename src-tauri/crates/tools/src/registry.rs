@@ -1,0 +1,394 @@
+//! All tools by name: their descriptions, the checks before a call, the call.
+//!
+//! Guarantees: what `prepare` refuses never ran and needs no receipt (TR-04); `execute` runs what
+//! was prepared and nothing else, and always answers with an outcome.
+
+use std::time::{Duration, Instant};
+
+use holdfast_domain::canonical::{check_arguments, digest};
+use holdfast_domain::recovery::lifecycle::AttemptState;
+use serde_json::Value;
+
+use crate::arguments::{self, Method, bounded};
+use crate::context::Context;
+use crate::error::{Refusal, ToolError};
+use crate::fetch;
+use crate::file::plan::Plan;
+use crate::file::publish::Publication;
+use crate::file::{list, plan, read};
+use crate::outcome::ToolOutcome;
+use crate::prepared::{Action, Prepared, ToolKind};
+use crate::search::{GlobSearch, GrepSearch};
+use crate::shell;
+use crate::shell::handover::hands_over;
+use crate::spec::{self, ToolSpec};
+use crate::workspace::Workspace;
+
+/// Bounds that a host may set.
+#[derive(Debug, Clone)]
+pub struct RegistryConfig {
+    /// For a whole fetch; 30 s by default.
+    pub fetch_time: Duration,
+    /// Bytes of a fetched body; 1 MiB by default.
+    pub fetch_body: usize,
+}
+
+impl Default for RegistryConfig {
+    fn default() -> Self {
+        Self {
+            fetch_time: Duration::from_secs(30),
+            fetch_body: 1024 * 1024,
+        }
+    }
+}
+
+/// The tools of a host.
+#[derive(Debug, Clone)]
+pub struct Registry {
+    config: RegistryConfig,
+    specs: Vec<ToolSpec>,
+}
+
+impl Registry {
+    /// All tools.
+    ///
+    /// # Errors
+    /// `internal`, when a built-in description can't be read.
+    pub fn new(config: RegistryConfig) -> Result<Self, ToolError> {
+        Ok(Self {
+            config,
+            specs: spec::all()?,
+        })
+    }
+
+    /// What a model is told; the same order and bytes always.
+    pub fn specs(&self) -> &[ToolSpec] {
+        &self.specs
+    }
+
+    /// TR-04: raw checks, schema, target. Blocking: reads the target of a file write.
+    ///
+    /// # Errors
+    /// Why the call never starts. Nothing was done.
+    pub fn prepare(
+        &self,
+        name: &str,
+        raw_arguments: &str,
+        workspace: &Workspace,
+    ) -> Result<Prepared, Refusal> {
+        Ok(prepare(name, raw_arguments, workspace)?)
+    }
+
+    /// Runs a prepared call to its end. A stop makes it end early, and the outcome says how.
+    ///
+    /// Dropping the future does not undo anything: a file's publication goes on to its end, a
+    /// command goes on under its supervisor.
+    pub async fn execute(
+        &self,
+        prepared: &Prepared,
+        workspace: &Workspace,
+        context: &Context,
+    ) -> ToolOutcome {
+        let since = Instant::now();
+        let outcome = self.run(prepared, workspace, context).await;
+        if outcome.exit.is_some() {
+            outcome
+        } else {
+            outcome.lasting(since.elapsed())
+        }
+    }
+
+    async fn run(
+        &self,
+        prepared: &Prepared,
+        workspace: &Workspace,
+        context: &Context,
+    ) -> ToolOutcome {
+        match &prepared.action {
+            Action::Shell { command, timeout_s } => {
+                shell::run::run(command, *timeout_s, workspace.root(), context).await
+            }
+            Action::Fetch { url, method } => {
+                let limits = fetch::Limits {
+                    time: self.config.fetch_time,
+                    body: self.config.fetch_body,
+                };
+                outcome_of_text(fetch::fetch(url, *method, limits, &context.cancel).await)
+            }
+            Action::Publish { .. } => publish(prepared, workspace, context).await,
+            Action::ReadFile { .. }
+            | Action::ListDir { .. }
+            | Action::Glob(_)
+            | Action::Grep(_) => look(prepared, workspace, context).await,
+        }
+    }
+}
+
+fn prepare(name: &str, raw: &str, workspace: &Workspace) -> Result<Prepared, ToolError> {
+    let value = check_arguments(raw)?;
+    let build = match name {
+        "read_file" => read_file,
+        "list_dir" => list_dir,
+        "glob" => glob,
+        "grep" => grep,
+        "write_file" => write_file,
+        "edit_file" => edit_file,
+        "fetch" => fetch_url,
+        "shell" => shell_command,
+        _ => return Err(ToolError::UnknownTool(name.to_owned())),
+    };
+    let part = build(&value, workspace)?;
+    let (scope, file) = match part.intent {
+        Some(intent) => (Some(format!("file:{}", intent.resolved_path)), Some(intent)),
+        None => (None, None),
+    };
+    let handed = match &part.action {
+        Action::Shell { command, .. } => hands_over(command),
+        _ => None,
+    };
+    Ok(Prepared {
+        canonical_tool: name.to_owned(),
+        argument_digest: digest(&value),
+        arguments: value,
+        read_only: matches!(part.kind, ToolKind::Read | ToolKind::Network),
+        kind: part.kind,
+        resource_scope: scope,
+        subject: part.subject,
+        diff: part.diff,
+        file,
+        hands_over: handed,
+        action: part.action,
+    })
+}
+
+/// What differs from tool to tool.
+struct Part {
+    kind: ToolKind,
+    subject: String,
+    action: Action,
+    diff: Option<String>,
+    intent: Option<holdfast_domain::recovery::file::FileIntent>,
+}
+
+impl Part {
+    fn new(kind: ToolKind, subject: String, action: Action) -> Self {
+        Self {
+            kind,
+            subject,
+            action,
+            diff: None,
+            intent: None,
+        }
+    }
+
+    fn write(plan: Plan) -> Self {
+        Self {
+            kind: ToolKind::Edit,
+            subject: plan.place.shown(),
+            action: Action::Publish {
+                place: plan.place,
+                content: plan.content,
+            },
+            diff: plan.diff,
+            intent: Some(plan.intent),
+        }
+    }
+}
+
+/// Lines of a file that are read when no limit is given.
+const LINES: u64 = 2000;
+
+fn read_file(value: &Value, workspace: &Workspace) -> Result<Part, ToolError> {
+    let arguments: arguments::ReadFile = arguments::read("read_file", value)?;
+    let offset = bounded("read_file", "offset", arguments.offset, 1..=u64::MAX)?.unwrap_or(1);
+    let limit = bounded("read_file", "limit", arguments.limit, 1..=100_000)?.unwrap_or(LINES);
+    let place = workspace.resolve(&arguments.path)?;
+    let subject = place.shown();
+    let action = Action::ReadFile {
+        place,
+        offset,
+        limit,
+    };
+    Ok(Part::new(ToolKind::Read, subject, action))
+}
+
+fn list_dir(value: &Value, workspace: &Workspace) -> Result<Part, ToolError> {
+    let arguments: arguments::ListDir = arguments::read("list_dir", value)?;
+    let place = workspace.resolve(&arguments.path)?;
+    let subject = place.shown();
+    Ok(Part::new(
+        ToolKind::Read,
+        subject,
+        Action::ListDir { place },
+    ))
+}
+
+fn glob(value: &Value, workspace: &Workspace) -> Result<Part, ToolError> {
+    let arguments: arguments::Glob = arguments::read("glob", value)?;
+    let action = Action::Glob(GlobSearch::prepare(&arguments, workspace)?);
+    Ok(Part::new(ToolKind::Read, arguments.pattern, action))
+}
+
+fn grep(value: &Value, workspace: &Workspace) -> Result<Part, ToolError> {
+    let arguments: arguments::Grep = arguments::read("grep", value)?;
+    let action = Action::Grep(GrepSearch::prepare(&arguments, workspace)?);
+    Ok(Part::new(ToolKind::Read, arguments.pattern, action))
+}
+
+fn write_file(value: &Value, workspace: &Workspace) -> Result<Part, ToolError> {
+    let arguments: arguments::WriteFile = arguments::read("write_file", value)?;
+    let plan = plan::write(workspace, &arguments.path, &arguments.content)?;
+    Ok(Part::write(plan))
+}
+
+fn edit_file(value: &Value, workspace: &Workspace) -> Result<Part, ToolError> {
+    let arguments: arguments::EditFile = arguments::read("edit_file", value)?;
+    if arguments.edits.is_empty() {
+        return Err(ToolError::Schema {
+            tool: "edit_file",
+            reason: "edits: it is empty".to_owned(),
+        });
+    }
+    let plan = plan::edit(workspace, &arguments.path, &arguments.edits)?;
+    Ok(Part::write(plan))
+}
+
+fn fetch_url(value: &Value, _workspace: &Workspace) -> Result<Part, ToolError> {
+    let arguments: arguments::Fetch = arguments::read("fetch", value)?;
+    let method = arguments.method.unwrap_or(Method::Get);
+    let url = fetch::check(&arguments.url)?.to_string();
+    let verb = match method {
+        Method::Get => "GET",
+        Method::Head => "HEAD",
+    };
+    let subject = format!("{verb} {url}");
+    Ok(Part::new(
+        ToolKind::Network,
+        subject,
+        Action::Fetch { url, method },
+    ))
+}
+
+fn shell_command(value: &Value, _workspace: &Workspace) -> Result<Part, ToolError> {
+    let arguments: arguments::Shell = arguments::read("shell", value)?;
+    if cfg!(not(target_os = "linux")) {
+        return Err(ToolError::UnsupportedPlatform);
+    }
+    if arguments.read_only == Some(true) {
+        return Err(ToolError::SandboxUnavailable);
+    }
+    if arguments.background == Some(true) {
+        return Err(ToolError::BackgroundUnavailable);
+    }
+    let wrong = |reason: &str| ToolError::Schema {
+        tool: "shell",
+        reason: format!("command: {reason}"),
+    };
+    if arguments.command.trim().is_empty() {
+        return Err(wrong("it is empty"));
+    }
+    if arguments.command.contains('\0') {
+        return Err(wrong("it contains a NUL character, which no command can"));
+    }
+    let timeout_s = bounded("shell", "timeout_s", arguments.timeout_s, 1..=86_400)?;
+    let subject = arguments.command.clone();
+    let action = Action::Shell {
+        command: arguments.command,
+        timeout_s,
+    };
+    Ok(Part::new(ToolKind::Shell, subject, action))
+}
+
+fn outcome_of_text(result: Result<String, ToolError>) -> ToolOutcome {
+    match result {
+        Ok(text) => ToolOutcome::completed(text),
+        Err(error) => ToolOutcome::failed(&error),
+    }
+}
+
+/// A look at the workspace. A stop is answered at once, even when the system hangs: a look has no
+/// effect to wait for.
+async fn look(prepared: &Prepared, workspace: &Workspace, context: &Context) -> ToolOutcome {
+    let (action, jail, cancel) = (
+        prepared.action.clone(),
+        workspace.clone(),
+        context.cancel.clone(),
+    );
+    let work = tokio::task::spawn_blocking(move || {
+        if cancel.is_cancelled() {
+            return ToolOutcome::failed(&ToolError::Cancelled);
+        }
+        match &action {
+            // Its own bound: a file cut in the middle is of little use.
+            Action::ReadFile {
+                place,
+                offset,
+                limit,
+            } => match read::read(&jail, place, *offset, *limit) {
+                Ok(text) => ToolOutcome::bare(AttemptState::Completed, text),
+                Err(error) => ToolOutcome::failed(&error),
+            },
+            Action::ListDir { place } => outcome_of_text(list::list(&jail, place)),
+            Action::Glob(search) => outcome_of_text(search.run(&jail, &cancel)),
+            Action::Grep(search) => outcome_of_text(search.run(&jail, &cancel)),
+            Action::Publish { .. } | Action::Fetch { .. } | Action::Shell { .. } => {
+                ToolOutcome::failed(&ToolError::Internal("not a look".to_owned()))
+            }
+        }
+    });
+    tokio::select! {
+        biased;
+        done = work => done.unwrap_or_else(|error| {
+            ToolOutcome::failed(&ToolError::Internal(error.to_string()))
+        }),
+        () = context.cancel.cancelled() => ToolOutcome::failed(&ToolError::Cancelled),
+    }
+}
+
+/// A write. Once begun it is waited for: a stop takes effect between its steps only (C39).
+async fn publish(prepared: &Prepared, workspace: &Workspace, context: &Context) -> ToolOutcome {
+    let (prepared, jail, context) = (prepared.clone(), workspace.clone(), context.clone());
+    let diff = prepared.diff.clone();
+    let path = prepared.subject.clone();
+    let work = tokio::task::spawn_blocking(move || {
+        let (Action::Publish { place, content }, Some(intent)) = (&prepared.action, &prepared.file)
+        else {
+            return Err(ToolError::Internal("a write without a plan".to_owned()));
+        };
+        Publication {
+            workspace: &jail,
+            place,
+            intent,
+            content,
+            attempt_id: &context.attempt_id,
+            cancel: &context.cancel,
+            checkpoint: &context.checkpoint,
+        }
+        .run()?;
+        let verb = if intent.existed { "changed" } else { "created" };
+        Ok(format!(
+            "{verb} {}, now {} bytes\n",
+            prepared.subject,
+            content.len()
+        ))
+    });
+    match work.await {
+        Ok(Ok(text)) => {
+            let mut outcome = ToolOutcome::completed(text);
+            outcome.diff = diff;
+            outcome
+        }
+        Ok(Err(error)) => {
+            let mut outcome = ToolOutcome::failed(&error);
+            if matches!(error, ToolError::EffectUnknown { .. }) {
+                outcome.diff = diff;
+            }
+            outcome
+        }
+        // It may have stopped at any step.
+        Err(error) => ToolOutcome::failed(&ToolError::EffectUnknown {
+            path,
+            reason: format!("the write stopped unexpectedly ({error})"),
+        }),
+    }
+}

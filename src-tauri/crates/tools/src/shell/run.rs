@@ -1,0 +1,169 @@
+//! One command, from its request to its receipt.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use holdfast_domain::recovery::lifecycle::AttemptState;
+use holdfast_domain::recovery::process::Straggler;
+use holdfast_supervisor::{
+    Attachment, HostIdentity, PROTOCOL, Progress, Request, SupervisorError, Target, launch,
+    prepare, remove,
+};
+
+use super::environment::{command_environment, set};
+use super::finish::finish_shell;
+use crate::context::Context;
+use crate::error::ToolError;
+use crate::outcome::ToolOutcome;
+use crate::text::Pieces;
+
+/// After a stop the supervisor answers within its grace and its own bound; what has no receipt by
+/// then is unknown, and its receipt is found later (TR-10).
+const STOP_PATIENCE: Duration = Duration::from_secs(15);
+
+/// Runs a command to its receipt. Stop ends the whole tree and still waits for the receipt.
+pub(crate) async fn run(
+    command: &str,
+    timeout_s: Option<u64>,
+    folder: &Path,
+    context: &Context,
+) -> ToolOutcome {
+    if cfg!(not(target_os = "linux")) {
+        return not_started(&ToolError::UnsupportedPlatform);
+    }
+    if context.cancel.is_cancelled() {
+        return not_started(&ToolError::Cancelled);
+    }
+    let started =
+        request(command, timeout_s, folder, context).and_then(|request| start(&request, context));
+    match started {
+        Ok((effects, attachment)) => follow(command, &effects, attachment, context).await,
+        Err(error) => not_started(&ToolError::Supervisor(error.to_string())),
+    }
+}
+
+fn request(
+    command: &str,
+    timeout_s: Option<u64>,
+    folder: &Path,
+    context: &Context,
+) -> Result<Request, SupervisorError> {
+    let mut environment = context.environment.clone();
+    for (name, value) in command_environment([], &[], &[]) {
+        set(&mut environment, &name.to_string_lossy(), &value);
+    }
+    set(&mut environment, "PWD", folder.as_os_str());
+    set(
+        &mut environment,
+        "HOLDFAST_IDEMPOTENCY_KEY",
+        OsStr::new(&context.idempotency_key),
+    );
+    let timeout = timeout_s.map_or(context.shell_timeout, Duration::from_secs);
+    Ok(Request {
+        protocol: PROTOCOL,
+        attempt_id: context.attempt_id.clone(),
+        argument_digest: context.argument_digest.clone(),
+        program: OsString::from("/bin/sh"),
+        args: vec![OsString::from("-c"), OsString::from(command)],
+        cwd: folder.to_path_buf(),
+        env: environment,
+        timeout_ms: Some(milliseconds(timeout)),
+        grace_ms: milliseconds(context.shell_grace),
+        output_cap: context.output_cap,
+        on_host_loss: context.on_host_loss,
+        host: HostIdentity::current()?,
+        boot_id: context.boot_id.clone(),
+        runtime_folder: context.runtime_folder.clone(),
+    })
+}
+
+fn start(request: &Request, context: &Context) -> Result<(PathBuf, Attachment), SupervisorError> {
+    let effects = prepare(&context.effects_root, request)?;
+    let child = launch(&context.supervisor_binary, &effects).inspect_err(|_| {
+        // Nothing runs and nothing can: the folder would only be found later as an open attempt.
+        // If it stays, recovery fences it.
+        let _ = remove(&effects);
+    })?;
+    let target = Target {
+        folder: effects.clone(),
+        attempt_id: request.attempt_id.clone(),
+        argument_digest: request.argument_digest.clone(),
+        boot_id: request.boot_id.clone(),
+        runtime_folder: request.runtime_folder.clone(),
+    };
+    Ok((effects, Attachment::attach(target, Some(child), 0)))
+}
+
+async fn follow(
+    command: &str,
+    effects: &Path,
+    mut attachment: Attachment,
+    context: &Context,
+) -> ToolOutcome {
+    let mut pieces = Pieces::default();
+    let mut deadline = None;
+    loop {
+        let next = match deadline {
+            None => tokio::select! {
+                next = attachment.next() => next,
+                () = context.cancel.cancelled() => {
+                    if let Err(error) = attachment.stop() {
+                        return unknown(&format!("it could not be told to stop: {error}"), Vec::new());
+                    }
+                    deadline = Some(tokio::time::Instant::now() + STOP_PATIENCE + context.shell_grace);
+                    continue;
+                }
+            },
+            Some(deadline) => match tokio::time::timeout_at(deadline, attachment.next()).await {
+                Ok(next) => next,
+                Err(_) => return unknown("it was told to stop and has not ended yet", Vec::new()),
+            },
+        };
+        match next {
+            Ok(Progress::Output(bytes)) => context.progress.send(&pieces.push(&bytes)),
+            Ok(Progress::Exited(receipt)) => {
+                let output = effects.join(holdfast_supervisor::folder::OUTPUT);
+                let incomplete = !holdfast_supervisor::verify_output(effects, &receipt)
+                    .is_ok_and(|is_whole| is_whole);
+                return finish_shell(command, &receipt, &output, incomplete);
+            }
+            Ok(Progress::NotStarted) => {
+                return not_started(&ToolError::Supervisor(
+                    "its supervisor ended before it claimed the start".to_owned(),
+                ));
+            }
+            Ok(Progress::Lost { reason, stragglers }) => return unknown(&reason, stragglers),
+            // Only comes after the receipt, which ends this loop.
+            Ok(Progress::Gone) => return unknown("its end came without a receipt", Vec::new()),
+            Err(error) => return unknown(&error.to_string(), Vec::new()),
+        }
+    }
+}
+
+fn not_started(error: &ToolError) -> ToolOutcome {
+    let mut outcome = ToolOutcome::failed(error);
+    outcome.state = AttemptState::NotStarted;
+    outcome
+}
+
+fn unknown(reason: &str, stragglers: Vec<Straggler>) -> ToolOutcome {
+    let alive: Vec<String> = stragglers
+        .iter()
+        .map(|process| format!("{} (pid {})", process.name, process.pid))
+        .collect();
+    let mut text = format!("[the outcome of the command is unknown: {reason}");
+    if !alive.is_empty() {
+        text.push_str(&format!("; still alive: {}", alive.join(", ")));
+    }
+    text.push_str("; look at the outside state before repeating]\n");
+    let mut outcome = ToolOutcome::bare(AttemptState::Unknown, text);
+    outcome.code = Some("unknown");
+    reason.clone_into(&mut outcome.effect_summary);
+    outcome.stragglers = stragglers;
+    outcome
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
