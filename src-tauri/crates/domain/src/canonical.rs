@@ -132,7 +132,8 @@ fn scan(raw: &str) -> Result<(), ArgumentError> {
                     .map_or(bytes.len(), |length| at + length);
                 let token = &raw[at..end];
                 let digits = token.trim_start_matches('-');
-                if digits.bytes().all(|b| b.is_ascii_digit())
+                if !digits.is_empty()
+                    && digits.bytes().all(|b| b.is_ascii_digit())
                     && digits.parse::<u64>().map_or(true, |n| n > MAX_SAFE_INTEGER)
                 {
                     return Err(ArgumentError::UnsafeInteger(

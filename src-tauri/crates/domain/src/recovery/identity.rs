@@ -77,8 +77,7 @@ pub struct EmptyScope;
 /// TR-06: our call id for a provider's: its own when it is non-empty and new in this session, else
 /// made unique with `fresh` (16 random bytes, hex).
 pub fn call_id(provider_id: &str, taken: impl Fn(&str) -> bool, fresh: &str) -> String {
-    let usable = !provider_id.is_empty() && provider_id.len() <= 128;
-    if usable && !taken(provider_id) {
+    if !provider_id.is_empty() && !taken(provider_id) {
         provider_id.to_owned()
     } else {
         format!("call_{fresh}")

@@ -81,6 +81,31 @@ impl AttemptState {
         matches!(self, Self::UserConfirmed | Self::UserDismissed)
     }
 
+    /// Whether a record without a result may lead from here to `to` (TR-12): an attempt says that it
+    /// runs, is given up as unknown, or is cancelled. What may have had an effect is never
+    /// cancelled after its start, and what is settled stays.
+    pub fn may_change_to(self, to: Self, read_only: bool) -> bool {
+        match (self, to) {
+            (Self::Pending, Self::Running | Self::Unknown | Self::Cancelled) => true,
+            (Self::Started | Self::Running | Self::Unknown, Self::Running | Self::Unknown) => true,
+            (Self::Started | Self::Running | Self::Unknown, Self::Cancelled) => read_only,
+            (
+                Self::Pending
+                | Self::Started
+                | Self::Running
+                | Self::Unknown
+                | Self::Completed
+                | Self::Failed
+                | Self::Cancelled
+                | Self::NotStarted
+                | Self::UserConfirmed
+                | Self::Interrupted
+                | Self::UserDismissed,
+                _,
+            ) => false,
+        }
+    }
+
     /// Nothing more will come by itself.
     pub fn is_final(self) -> bool {
         !matches!(

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::attempt::Attempt;
 use super::identity::Identity;
 use super::lifecycle::AttemptState;
-use super::process::{ExitReceipt, ProcessEvidence, Straggler};
+use super::process::{ExitReceipt, ProcessEvidence, Straggler, outcome_of};
 use crate::transcript::record::{
     AttemptChanged, AttemptPresumed, NotStarted, Record, Restarted, TurnEnded,
 };
@@ -67,8 +67,12 @@ pub fn plan(session: &Session, findings: &Findings) -> Vec<RestartStep> {
         let before = steps.len();
         plan_attempt(session, findings, attempt, &mut steps);
         let is_news = steps.len() > before && !attempt.found_open;
-        if is_news && attempt.started_at.is_some() && !attempt.read_only && attempt.result.is_none()
-        {
+        let ran = attempt.started_at.is_some()
+            || matches!(
+                findings.processes.get(&attempt.identity.attempt_id),
+                Some(ProcessEvidence::Running { .. } | ProcessEvidence::Exited { .. })
+            );
+        if is_news && ran && !attempt.read_only && attempt.result.is_none() {
             found_open.push(attempt.identity.attempt_id.clone());
         }
     }
@@ -132,28 +136,7 @@ fn plan_attempt(
         return;
     }
     match attempt.state {
-        AttemptState::Pending => {
-            let writes_starts = session
-                .header
-                .writes
-                .iter()
-                .any(|kind| kind == "tool_started");
-            if attempt.read_only || (writes_starts && !is_across_damage(findings, attempt)) {
-                steps.push(changed(
-                    attempt,
-                    AttemptState::Cancelled,
-                    "the call was never started",
-                    &[],
-                ));
-            } else {
-                steps.push(changed(
-                    attempt,
-                    AttemptState::Unknown,
-                    "whether it started can't be known from the log",
-                    &[],
-                ));
-            }
-        }
+        AttemptState::Pending => plan_pending(session, findings, attempt, steps),
         AttemptState::Started | AttemptState::Running | AttemptState::Unknown
             if attempt.read_only =>
         {
@@ -177,6 +160,58 @@ fn plan_attempt(
         | AttemptState::Cancelled
         | AttemptState::NotStarted
         | AttemptState::Interrupted => {}
+    }
+}
+
+/// A receipt without a start record. What the effect folder proves goes before what the log lacks.
+fn plan_pending(
+    session: &Session,
+    findings: &Findings,
+    attempt: &Attempt,
+    steps: &mut Vec<RestartStep>,
+) {
+    let writes_starts = session
+        .header
+        .writes
+        .iter()
+        .any(|kind| kind == "tool_started");
+    let never_started =
+        attempt.read_only || (writes_starts && !is_across_damage(findings, attempt));
+    let evidence = findings
+        .processes
+        .get(&attempt.identity.attempt_id)
+        .filter(|_| !attempt.read_only);
+    match evidence {
+        Some(ProcessEvidence::Running { .. }) => {
+            steps.push(changed(
+                attempt,
+                AttemptState::Running,
+                "it was found running; its start record is missing",
+                &[],
+            ));
+            adopt_or_watch(findings, attempt, steps);
+        }
+        Some(ProcessEvidence::Exited { .. }) => adopt_or_watch(findings, attempt, steps),
+        Some(ProcessEvidence::Lost { reason, stragglers })
+            if !never_started || !stragglers.is_empty() =>
+        {
+            unknown_once(attempt, reason, stragglers, steps);
+        }
+        Some(ProcessEvidence::Fenced) if !never_started => plan_open(findings, attempt, steps),
+        Some(
+            ProcessEvidence::Fenced | ProcessEvidence::Lost { .. } | ProcessEvidence::NoFolder,
+        )
+        | None => {
+            let (state, reason) = if never_started {
+                (AttemptState::Cancelled, "the call was never started")
+            } else {
+                (
+                    AttemptState::Unknown,
+                    "whether it started can't be known from the log",
+                )
+            };
+            steps.push(changed(attempt, state, reason, &[]));
+        }
     }
 }
 
@@ -217,11 +252,17 @@ fn adopt_or_watch(findings: &Findings, attempt: &Attempt, steps: &mut Vec<Restar
             output_incomplete,
             alive,
         }) => {
-            steps.push(RestartStep::Adopt {
-                attempt_id: id.clone(),
-                receipt: receipt.clone(),
-                output_incomplete: *output_incomplete,
-            });
+            let outcome = outcome_of(receipt);
+            if outcome.state != AttemptState::Unknown {
+                steps.push(RestartStep::Adopt {
+                    attempt_id: id.clone(),
+                    receipt: receipt.clone(),
+                    output_incomplete: *output_incomplete,
+                });
+            } else if !attempt.state.is_by_person() {
+                // An end that is not proven is no result, and is told once (TR-10, C05).
+                unknown_once(attempt, &outcome.effect_summary, &receipt.stragglers, steps);
+            }
             if *alive {
                 steps.push(RestartStep::Reattach {
                     attempt_id: id.clone(),
@@ -278,7 +319,8 @@ fn presumed(identity: Identity, reason: &str, supervised: bool) -> RestartStep {
     )
 }
 
-/// Its receipt is before a damaged range, and nothing sound before that range ends its turn.
+/// Its receipt is before a damaged range. A turn that ended before that range is no proof: what is
+/// lost may have continued it (TR-51).
 fn is_across_damage(findings: &Findings, attempt: &Attempt) -> bool {
     findings
         .damage

@@ -187,7 +187,6 @@ pub fn derive(sample: &Sample) -> RuntimeState {
         pending_prompt: sample.pending_prompt,
         cancel_requested: sample.cancelling,
         cancellable: !sample.finishing
-            && !sample.closed
             && (sample.running || sample.pending_prompt || sample.cancelling),
         background_jobs: sample.background_jobs,
         activity: match (executing, sample.streaming) {

@@ -3,7 +3,7 @@
 //!
 //! Guarantee: texts name tool, time and meaning, never arguments; they are stored when first sent.
 
-use super::record::{CallRefused, HostNote, Record, SyntheticResult};
+use super::record::{CallRefused, HostNote, Record, SyntheticResult, ToolResult};
 use super::session::{Call, Session};
 use crate::recovery::attempt::{Attempt, Resolution};
 use crate::recovery::lifecycle::AttemptState;
@@ -64,8 +64,8 @@ pub fn closing(session: &Session, call: &Call) -> Record {
 pub fn host_note(session: &Session) -> Option<HostNote> {
     let told: Vec<(&Attempt, String)> = session
         .attempts()
-        .filter(|attempt| attempt.synthetic_sent && !attempt.told)
-        .filter_map(|attempt| meaning(attempt).map(|words| (attempt, words)))
+        .filter(|attempt| !attempt.told && was_told_less(session, attempt))
+        .filter_map(|attempt| meaning(session, attempt).map(|words| (attempt, words)))
         .collect();
     if told.is_empty() {
         return None;
@@ -94,36 +94,54 @@ pub fn host_note(session: &Session) -> Option<HostNote> {
     })
 }
 
-fn meaning(attempt: &Attempt) -> Option<String> {
-    if let Some(result) = &attempt.result {
-        let end = result.exit.as_ref().map_or_else(
-            || format!("it ended as {}", result.state.as_str()),
-            |exit| match (exit.ended_by, exit.code, exit.signal) {
-                (EndedBy::Itself, Some(code), _) => {
-                    format!("it ended by itself, exit status {code}")
-                }
-                (EndedBy::Itself, None, Some(signal)) => format!("it was ended by signal {signal}"),
-                (EndedBy::Itself, None, None) => "it ended by itself".to_owned(),
-                (EndedBy::Stop, ..) => "it was stopped; effects may be partial".to_owned(),
-                (EndedBy::Timeout, ..) => {
-                    "it ran out of time and was ended; effects may be partial".to_owned()
-                }
-                (EndedBy::HostLoss | EndedBy::External, ..) => {
-                    "it was ended from outside; effects may be partial".to_owned()
-                }
-            },
-        );
-        let output = head(&result.text, NOTE_OUTPUT);
-        return Some(if output.is_empty() {
-            format!("{end}. Do not repeat it without need.")
-        } else {
-            format!("{end}. Do not repeat it without need. Its output:\n{output}")
-        });
+/// The model's knowledge of the attempt may be behind: it was told "unknown", or that a failure
+/// left the effect open, or nothing at all since the call is not in its transcript. What a retry
+/// came to is told with the attempt that it took the place of.
+fn was_told_less(session: &Session, attempt: &Attempt) -> bool {
+    let is_retry = || {
+        session
+            .attempts()
+            .any(|other| other.superseded_by.as_ref() == Some(&attempt.identity.attempt_id))
+    };
+    attempt.synthetic_sent
+        || attempt.late.is_some()
+        || attempt.result.as_ref().is_some_and(Session::failed_open)
+        || (attempt.resolution.is_some()
+            && session.call(&attempt.identity.call_id).is_none()
+            && !is_retry())
+}
+
+/// What is known now, in words; `None` when that is no more than the model was told.
+fn meaning(session: &Session, attempt: &Attempt) -> Option<String> {
+    if let Some(retry) = &attempt.superseded_by {
+        let outcome = session
+            .attempt(retry)
+            // A retry's receipt is always the later one; a damaged log must not lead in circles.
+            .filter(|retry| retry.receipt_seq > attempt.receipt_seq)
+            .filter(|retry| retry.state.is_final())
+            .and_then(|retry| settled(session, retry))?;
+        return Some(format!(
+            "the person had it run again behind a fence. Of that run: {outcome}"
+        ));
     }
-    match (attempt.state, attempt.resolution) {
-        (AttemptState::NotStarted | AttemptState::Cancelled, _) => {
-            Some("it is proven that it never started".to_owned())
+    match &attempt.result {
+        // The model has this result already.
+        Some(result)
+            if !attempt.synthetic_sent
+                && Session::failed_open(result)
+                && attempt.resolution.is_none() =>
+        {
+            None
         }
+        Some(_) | None => settled(session, attempt),
+    }
+}
+
+fn settled(session: &Session, attempt: &Attempt) -> Option<String> {
+    if attempt.superseded_by.is_some() {
+        return meaning(session, attempt);
+    }
+    let words = match (attempt.state, attempt.resolution) {
         (AttemptState::UserConfirmed, _) => Some(
             "the person looked and says that the effect happened; there is no tool output. Do not \
              repeat it."
@@ -134,12 +152,55 @@ fn meaning(attempt: &Attempt) -> Option<String> {
              you rely on it."
                 .to_owned(),
         ),
-        (_, Some(Resolution::Reject)) => Some(
+        (AttemptState::Cancelled, _) if attempt.started_at.is_some() => {
+            Some("it was cut short; it only reads and has no effect".to_owned())
+        }
+        (AttemptState::NotStarted | AttemptState::Cancelled, _) => {
+            Some("it is proven that it never started".to_owned())
+        }
+        (_, Some(Resolution::Reject)) if attempt.is_unresolved(false) => Some(
             "the person refused a retry; that proves nothing about the effect, and the outcome \
              stays unknown"
                 .to_owned(),
         ),
-        (_, _) => None,
+        (_, _) => attempt.result.as_ref().map(ending),
+    };
+    match (words, &attempt.late) {
+        (Some(words), Some(late)) => Some(format!("{words} Found later: {}", ending(late))),
+        (words, _) => words,
+    }
+}
+
+/// A result in words, with the first part of its output.
+fn ending(result: &ToolResult) -> String {
+    let end = result.exit.as_ref().map_or_else(
+        || {
+            if Session::failed_open(result) {
+                "it failed, and whether it had an effect is not known".to_owned()
+            } else {
+                format!("it ended as {}", result.state.as_str())
+            }
+        },
+        |exit| match (exit.ended_by, exit.code, exit.signal) {
+            (EndedBy::Itself, Some(code), _) => {
+                format!("it ended by itself, exit status {code}")
+            }
+            (EndedBy::Itself, None, Some(signal)) => format!("it was ended by signal {signal}"),
+            (EndedBy::Itself, None, None) => "it ended by itself".to_owned(),
+            (EndedBy::Stop, ..) => "it was stopped; effects may be partial".to_owned(),
+            (EndedBy::Timeout, ..) => {
+                "it ran out of time and was ended; effects may be partial".to_owned()
+            }
+            (EndedBy::HostLoss | EndedBy::External, ..) => {
+                "it was ended from outside; effects may be partial".to_owned()
+            }
+        },
+    );
+    let output = head(&result.text, NOTE_OUTPUT);
+    if output.is_empty() {
+        format!("{end}. Do not repeat it without need.")
+    } else {
+        format!("{end}. Do not repeat it without need. Its output:\n{output}")
     }
 }
 

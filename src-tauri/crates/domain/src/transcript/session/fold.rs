@@ -1,0 +1,415 @@
+//! How one record changes a session.
+//!
+//! Guarantees: `apply` is total: whatever a log holds, it opens (TR-45); a person's resolution and
+//! a stored result are never overwritten (TR-10, TR-38); a call that has its answer keeps it, byte
+//! for byte (TR-15).
+
+use super::{Call, Grant, Item, Session, Turn};
+use crate::recovery::attempt::{Attempt, Resolution};
+use crate::recovery::identity::Identity;
+use crate::recovery::lifecycle::AttemptState;
+use crate::transcript::record::{
+    AssistantMessage, AttemptChanged, CallRefused, Entry, PromptAnswered, PromptAsked, Receipt,
+    Record, SyntheticResult, ToolResult, ToolStarted,
+};
+
+impl Session {
+    /// Adds one record.
+    pub fn apply(&mut self, entry: &Entry) {
+        self.last_seq = self.last_seq.max(entry.seq);
+        self.updated_at = self.updated_at.max(entry.at);
+        if self.created_at == 0 {
+            self.created_at = entry.at;
+        }
+        match &entry.record {
+            Record::SessionCreated(header) => {
+                self.title.clone_from(&header.title);
+                self.model.clone_from(&header.model);
+                self.mode.clone_from(&header.mode);
+                self.header = header.clone();
+            }
+            Record::SettingsChanged(change) => {
+                if let Some(title) = &change.title {
+                    self.title.clone_from(title);
+                }
+                if let Some(model) = &change.model {
+                    self.model.clone_from(model);
+                }
+                if let Some(mode) = &change.mode {
+                    self.mode.clone_from(mode);
+                }
+                self.archived = change.archived.unwrap_or(self.archived);
+            }
+            Record::SystemPrompt(prompt) => {
+                self.system_prompt
+                    .get_or_insert_with(|| prompt.text.clone());
+            }
+            Record::UserMessage(message) => {
+                self.prompt_closed();
+                if !message.submission_id.is_empty() {
+                    self.submissions.insert(
+                        message.submission_id.clone(),
+                        (message.turn_id.clone(), message.text.clone()),
+                    );
+                }
+                self.turn = Some(Turn {
+                    id: message.turn_id.clone(),
+                    started: false,
+                    continuation: false,
+                    ended: None,
+                    steps: 0,
+                });
+                self.items.push(Item::User {
+                    seq: entry.seq,
+                    at: entry.at,
+                    turn_id: message.turn_id.clone(),
+                    text: message.text.clone(),
+                });
+            }
+            Record::TurnStarted(started) => {
+                if let Some(turn) = self.turn_mut(&started.turn_id) {
+                    turn.started = true;
+                    turn.continuation |= started.continuation;
+                    turn.ended = None;
+                }
+            }
+            Record::AssistantMessage(message) => self.assistant(entry, message),
+            Record::PromptAsked(asked) => self.asked(asked),
+            Record::PromptAnswered(answer) => self.answered_by_person(answer),
+            Record::CallRefused(refused) => self.refused(refused),
+            Record::Receipt(receipt) => self.receipt(entry, receipt),
+            Record::Superseded(superseded) => {
+                if let Some(attempt) = self.attempts.get_mut(&superseded.attempt_id) {
+                    // An attempt is retried once; an old request can't run anything again (TR-36).
+                    attempt
+                        .superseded_by
+                        .get_or_insert_with(|| superseded.by.clone());
+                }
+            }
+            Record::ToolStarted(started) => self.started(entry, started),
+            Record::NotStarted(not_started) => {
+                self.not_started(&not_started.attempt_id, &not_started.reason, entry.at);
+            }
+            Record::ToolResult(result) => self.result(result, entry.at),
+            Record::AttemptChanged(change) => self.changed(change, entry.at),
+            Record::AttemptPresumed(presumed) => {
+                let mut attempt = Attempt::new(presumed.identity.clone(), false, entry.seq);
+                attempt.state = AttemptState::Unknown;
+                attempt.effect_summary.clone_from(&presumed.reason);
+                attempt.supervised = presumed.supervised;
+                attempt.found_open = true;
+                attempt.started_at = Some(entry.at);
+                self.insert(attempt);
+            }
+            Record::SyntheticResult(synthetic) => self.synthetic(synthetic),
+            Record::LateEvidence(late) => {
+                if let Some(attempt) = self.attempts.get_mut(&late.result.attempt_id) {
+                    attach_late(attempt, &late.result);
+                }
+            }
+            Record::Inspected(inspected) => {
+                if let Some(attempt) = self.attempts.get_mut(&inspected.attempt_id) {
+                    attempt.inspection = Some(inspected.inspection.clone());
+                }
+            }
+            Record::Resolved(resolved) => {
+                self.resolve(
+                    &resolved.attempt_id,
+                    resolved.resolution,
+                    &resolved.source,
+                    entry.at,
+                );
+            }
+            Record::JobEnded(ended) => {
+                if let Some(attempt) = self.attempts.get_mut(&ended.attempt_id) {
+                    attempt.job = false;
+                }
+            }
+            Record::HostNote(note) => {
+                for id in &note.attempts {
+                    if let Some(attempt) = self.attempts.get_mut(id) {
+                        attempt.told = true;
+                    }
+                }
+                self.items.push(Item::Note {
+                    seq: entry.seq,
+                    at: entry.at,
+                    text: note.text.clone(),
+                });
+            }
+            Record::TurnEnded(ended) => {
+                if let Some(turn) = self.turn_mut(&ended.turn_id) {
+                    turn.ended = Some(ended.clone());
+                }
+            }
+            Record::Restarted(restarted) => {
+                for id in &restarted.attempts {
+                    if let Some(attempt) = self.attempts.get_mut(id) {
+                        attempt.found_open = true;
+                    }
+                }
+            }
+            Record::WriteReset(reset) => {
+                for id in &reset.not_started {
+                    self.not_started(id, "its receipt could not be stored", entry.at);
+                }
+            }
+            Record::Other { kind, .. } => {
+                self.unknown_kinds.insert(kind.clone());
+            }
+        }
+    }
+
+    fn turn_mut(&mut self, turn_id: &str) -> Option<&mut Turn> {
+        self.turn.as_mut().filter(|turn| turn.id == turn_id)
+    }
+
+    fn prompt_closed(&mut self) {
+        if let Some(prompt) = self.prompt.take() {
+            self.answered.insert(prompt.prompt_id);
+        }
+    }
+
+    fn answered_by_person(&mut self, answer: &PromptAnswered) {
+        // An answer is bound to the state that the person was shown (TR-51).
+        let current = |prompt: &PromptAsked| {
+            prompt.prompt_id == answer.prompt_id && prompt.generation == answer.generation
+        };
+        let Some(prompt) = self.prompt.take_if(|prompt| current(prompt)) else {
+            return;
+        };
+        if answer.allow && answer.scope == "session" {
+            let subject = match prompt.file {
+                Some(_) => String::new(),
+                None => prompt.subject.clone(),
+            };
+            self.grants.insert(Grant {
+                tool: prompt.tool.clone(),
+                subject,
+            });
+        }
+        self.answered.insert(prompt.prompt_id);
+    }
+
+    fn assistant(&mut self, entry: &Entry, message: &AssistantMessage) {
+        if let Some(turn) = self.turn_mut(&message.turn_id) {
+            turn.started = true;
+            turn.steps = turn.steps.max(message.step);
+        }
+        if let Some(usage) = message.usage {
+            self.usage.input += usage.input;
+            self.usage.output += usage.output;
+            self.usage.cached_input += usage.cached_input;
+            self.usage.reasoning += usage.reasoning;
+        }
+        for proposed in &message.calls {
+            self.calls
+                .entry(proposed.call_id.clone())
+                .or_insert_with(|| Call {
+                    proposed: proposed.clone(),
+                    turn_id: message.turn_id.clone(),
+                    step: message.step,
+                    seq: entry.seq,
+                    attempt_id: None,
+                    refusal: None,
+                    synthetic: None,
+                });
+        }
+        self.items.push(Item::Assistant {
+            seq: entry.seq,
+            at: entry.at,
+            message: message.clone(),
+        });
+    }
+
+    /// The first record of an attempt counts; a second one could undo what a person said.
+    fn insert(&mut self, attempt: Attempt) {
+        let id = attempt.identity.attempt_id.clone();
+        if self.attempts.contains_key(&id) {
+            return;
+        }
+        let call_id = &attempt.identity.call_id;
+        if self.answer(call_id).is_none()
+            && let Some(call) = self.calls.get_mut(call_id)
+        {
+            call.attempt_id = Some(id.clone());
+        }
+        self.attempts.insert(id.clone(), attempt);
+        self.order.push(id);
+    }
+
+    fn asked(&mut self, asked: &PromptAsked) {
+        let is_older = self.prompt.as_ref().is_some_and(|prompt| {
+            prompt.prompt_id == asked.prompt_id && prompt.generation > asked.generation
+        });
+        if !is_older {
+            self.prompt = Some(asked.clone());
+        }
+    }
+
+    fn refused(&mut self, refused: &CallRefused) {
+        let waits = |prompt: &PromptAsked| prompt.call_id == refused.call_id;
+        if self.prompt.as_ref().is_some_and(waits) {
+            self.prompt_closed();
+        }
+        if self.answer(&refused.call_id).is_some() {
+            return;
+        }
+        if let Some(call) = self.calls.get_mut(&refused.call_id) {
+            call.refusal = Some((refused.code.clone(), refused.text.clone()));
+            if refused.code == "recovery_required" {
+                self.blocked += 1;
+            }
+        }
+    }
+
+    fn synthetic(&mut self, synthetic: &SyntheticResult) {
+        if self.answer(&synthetic.call_id).is_some() {
+            return;
+        }
+        if let Some(call) = self.calls.get_mut(&synthetic.call_id) {
+            call.synthetic = Some(synthetic.text.clone());
+        }
+        let attempt = synthetic
+            .attempt_id
+            .as_ref()
+            .and_then(|id| self.attempts.get_mut(id));
+        if let Some(attempt) = attempt {
+            attempt.synthetic_sent = true;
+        }
+    }
+
+    fn started(&mut self, entry: &Entry, started: &ToolStarted) {
+        if !self.attempts.contains_key(&started.attempt_id) {
+            // Its receipt is damaged or of a newer version: that it started is still known, and
+            // what it does is not, so it counts as mutating (TR-14).
+            self.insert(Attempt::new(
+                Identity {
+                    session_id: self.header.session_id.clone(),
+                    turn_id: String::new(),
+                    step: 0,
+                    call_id: String::new(),
+                    canonical_tool: String::new(),
+                    argument_digest: String::new(),
+                    attempt_id: started.attempt_id.clone(),
+                    resource_scope: format!("session:{}", self.header.session_id),
+                },
+                false,
+                entry.seq,
+            ));
+        }
+        if let Some(attempt) = self.attempts.get_mut(&started.attempt_id) {
+            if attempt.state == AttemptState::Pending {
+                attempt.state = AttemptState::Started;
+            }
+            if attempt.started_at.is_none() && !attempt.state.is_final() {
+                attempt.boot_id.clone_from(&started.boot_id);
+                attempt.started_at = Some(entry.at);
+            }
+        }
+    }
+
+    fn receipt(&mut self, entry: &Entry, receipt: &Receipt) {
+        let mut attempt = Attempt::new(receipt.identity.clone(), receipt.read_only, entry.seq);
+        attempt.idempotency_key.clone_from(&receipt.idempotency_key);
+        attempt.subject.clone_from(&receipt.subject);
+        attempt.file.clone_from(&receipt.file);
+        attempt.supervised = receipt.supervised;
+        self.insert(attempt);
+    }
+
+    fn not_started(&mut self, attempt_id: &str, reason: &str, at: u64) {
+        if let Some(attempt) = self.attempts.get_mut(attempt_id)
+            && attempt.result.is_none()
+            && !attempt.state.is_final()
+        {
+            attempt.state = AttemptState::NotStarted;
+            attempt.effect_summary = reason.to_owned();
+            attempt.finished_at = Some(at);
+            attempt.told = false;
+        }
+    }
+
+    fn changed(&mut self, change: &AttemptChanged, at: u64) {
+        if let Some(attempt) = self.attempts.get_mut(&change.attempt_id)
+            && attempt.result.is_none()
+            && attempt.state.may_change_to(change.state, attempt.read_only)
+        {
+            attempt.state = change.state;
+            attempt.effect_summary.clone_from(&change.reason);
+            attempt.stragglers.clone_from(&change.stragglers);
+            if change.state.is_final() {
+                attempt.finished_at = Some(at);
+                attempt.told = false;
+            }
+        }
+    }
+
+    fn result(&mut self, result: &ToolResult, at: u64) {
+        let Some(attempt) = self.attempts.get_mut(&result.attempt_id) else {
+            return;
+        };
+        if attempt.state.is_final() && attempt.result.is_none() || attempt.state.is_by_person() {
+            attach_late(attempt, result);
+            return;
+        }
+        if attempt.result.is_some() {
+            return;
+        }
+        // A result can't say that a person decided, nor that the attempt is still to come.
+        attempt.state = match result.state {
+            AttemptState::Completed | AttemptState::Failed | AttemptState::Interrupted => {
+                result.state
+            }
+            AttemptState::Pending
+            | AttemptState::Started
+            | AttemptState::Running
+            | AttemptState::Cancelled
+            | AttemptState::NotStarted
+            | AttemptState::Unknown
+            | AttemptState::UserConfirmed
+            | AttemptState::UserDismissed => AttemptState::Unknown,
+        };
+        attempt.effect_summary.clone_from(&result.effect_summary);
+        attempt.job = result
+            .exit
+            .as_ref()
+            .is_some_and(|exit| !exit.survivors.is_empty());
+        attempt.stragglers = Vec::new();
+        attempt.finished_at = Some(at);
+        attempt.result = Some(result.clone());
+        attempt.told = false;
+    }
+
+    fn resolve(&mut self, attempt_id: &str, resolution: Resolution, source: &str, at: u64) {
+        let Some(attempt) = self.attempts.get_mut(attempt_id) else {
+            return;
+        };
+        if attempt.state.is_by_person() || !attempt.is_unresolved(false) {
+            return;
+        }
+        attempt.resolution = Some(resolution);
+        attempt.resolution_source = source.to_owned();
+        attempt.resolved_at = Some(at);
+        attempt.told = false;
+        match resolution {
+            Resolution::Confirm => attempt.state = AttemptState::UserConfirmed,
+            Resolution::Dismiss => attempt.state = AttemptState::UserDismissed,
+            Resolution::Reject => {}
+        }
+        // What becomes of a retry is told with the attempt that it took the place of.
+        for other in self.attempts.values_mut() {
+            if other.superseded_by.as_deref() == Some(attempt_id) {
+                other.told = false;
+            }
+        }
+    }
+}
+
+/// TR-10, TR-34: what comes after the state was settled is attached, and the state stays.
+fn attach_late(attempt: &mut Attempt, result: &ToolResult) {
+    if attempt.late.is_none() {
+        attempt.late = Some(result.clone());
+        attempt.told = false;
+    }
+}
