@@ -1,0 +1,68 @@
+// Building the programs with cargo, and where they end up.
+import { copyFileSync, mkdirSync, renameSync } from 'node:fs';
+import path from 'node:path';
+
+import { executable, mustRun, root } from './programs.mjs';
+import { Failure } from './terminal.mjs';
+
+const ADVICE = "look at the compiler's first error above; nothing was started.";
+
+/** Runs `cargo build` and answers where each built program lies: `{ name: path }`. */
+async function cargoBuild(args) {
+  const programs = {};
+  await mustRun('cargo', ['build', ...args, '--message-format=json-render-diagnostics'], ADVICE, {
+    quiet: true,
+    onLine(line) {
+      const message = line.startsWith('{') ? JSON.parse(line) : {};
+      if (message.reason === 'compiler-artifact' && message.executable) {
+        programs[message.target.name] = message.executable;
+      }
+    },
+  });
+  for (const name of ['holdfast', 'holdfast-supervisor']) {
+    if (!programs[name]) {
+      throw new Failure(
+        `The build named no program ${name}.`,
+        'run `cargo build -p holdfast-cli -p holdfast-supervisor` and look at what it says.',
+      );
+    }
+  }
+  return programs;
+}
+
+/** The programs as a person uses them. */
+export function buildPrograms() {
+  return cargoBuild(['-p', 'holdfast-cli', '-p', 'holdfast-supervisor']);
+}
+
+/**
+ * The programs with stop points, which the acceptance tests kill at chosen places; copied aside.
+ *
+ * They are built in the ordinary target folder, since only three of our own crates know the
+ * feature: a second target folder would compile every library twice. The copy is what the tests
+ * use, and the ordinary programs are built again afterwards, so that a program with stop points
+ * never lies where a plain build would have put one without.
+ */
+export async function buildStoppablePrograms() {
+  const built = await cargoBuild([
+    '--workspace',
+    '--bins',
+    '--features',
+    'holdfast-cli/stop-points',
+  ]);
+  const folder = path.join(path.dirname(path.dirname(built.holdfast)), 'stop-points');
+  mkdirSync(folder, { recursive: true });
+  const copies = {};
+  for (const name of ['holdfast', 'holdfast-supervisor']) {
+    const copy = path.join(folder, executable(name));
+    // A program that still runs can't be written over, but it can be replaced.
+    copyFileSync(built[name], `${copy}.new`);
+    renameSync(`${copy}.new`, copy);
+    copies[name] = copy;
+  }
+  await cargoBuild(['--workspace', '--bins']);
+  return copies;
+}
+
+/** A path as a person wants to read it. */
+export const shown = (file) => path.relative(root, file) || file;

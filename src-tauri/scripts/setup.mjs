@@ -1,0 +1,158 @@
+// What the machine needs before anything can be built. On Debian and Ubuntu, with root or sudo, what
+// is missing is installed; elsewhere it is named, with the way to get it. Nothing is installed that
+// is there already.
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+
+import { addToPath, mustRun, root, textOf, which } from './programs.mjs';
+import { Failure, heading, say } from './terminal.mjs';
+
+const TO_BUILD = [
+  {
+    program: process.platform === 'win32' ? 'git' : 'cc',
+    apt: 'build-essential',
+    darwin: 'xcode-select --install',
+    win32: 'install Git for Windows and the Visual Studio Build Tools with "Desktop C++"',
+  },
+  {
+    program: 'git',
+    apt: 'git',
+    darwin: 'xcode-select --install',
+    win32: 'winget install Git.Git',
+  },
+];
+
+// The tests run real commands and look at real processes.
+const TO_TEST = [
+  { program: 'ps', apt: 'procps', darwin: 'part of macOS', only: ['linux', 'darwin'] },
+  { program: 'setsid', apt: 'util-linux', only: ['linux'] },
+  { program: 'bwrap', apt: 'bubblewrap', only: ['linux'] },
+];
+
+/** Sees to everything that building needs; with `{ tests: true }` also to what the tests need. */
+export async function setUp({ tests = false } = {}) {
+  heading('What this machine needs');
+  checkNode();
+  const wanted = [...TO_BUILD, ...(tests ? TO_TEST : [])].filter(
+    (need) => !need.only || need.only.includes(process.platform),
+  );
+  const missing = wanted.filter((need) => !which(need.program));
+  if (missing.length > 0) {
+    await install(missing);
+  }
+  await seeToRust(tests ? ['rustfmt', 'clippy'] : []);
+  say('Everything is there.');
+}
+
+function checkNode() {
+  const major = Number(process.versions.node.split('.')[0]);
+  if (major < 20) {
+    throw new Failure(
+      `Node ${process.versions.node} is too old.`,
+      'install Node 20 or later, then run the same command again.',
+    );
+  }
+}
+
+/** The words that run a command as root here, or null. */
+function asRoot() {
+  if (process.getuid?.() === 0) {
+    return [];
+  }
+  return which('sudo') ? ['sudo'] : null;
+}
+
+async function install(missing) {
+  const names = missing.map((need) => need.program).join(', ');
+  say(`Missing: ${names}.`);
+  if (process.platform !== 'linux') {
+    throw new Failure(
+      `${names} must be installed first.`,
+      missing.map((need) => need[process.platform] ?? `install ${need.program}`).join('; '),
+    );
+  }
+  const packages = [...new Set(missing.map((need) => need.apt))];
+  const prefix = asRoot();
+  if (!which('apt-get') || !prefix) {
+    throw new Failure(
+      `${names} must be installed first, and this script can't do it here.`,
+      `install what your system calls ${packages.join(', ')}, then run the same command again.`,
+    );
+  }
+  const advice = `install ${packages.join(', ')} by hand, then run the same command again.`;
+  await apt(prefix, ['update'], advice);
+  await apt(prefix, ['install', '-y', '--no-install-recommends', ...packages], advice);
+}
+
+async function apt(prefix, args, advice) {
+  const words = [...prefix, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', ...args];
+  await mustRun(words[0], words.slice(1), advice);
+}
+
+/** The version that the workspace asks for, as [major, minor]. */
+function wantedRust() {
+  const manifest = readFileSync(path.join(root, 'Cargo.toml'), 'utf8');
+  return /^rust-version = "(\d+)\.(\d+)/m.exec(manifest).slice(1, 3).map(Number);
+}
+
+function enough(version, [major, minor]) {
+  const found = /(\d+)\.(\d+)/.exec(version ?? '');
+  if (!found) {
+    return false;
+  }
+  const [haveMajor, haveMinor] = found.slice(1, 3).map(Number);
+  return haveMajor > major || (haveMajor === major && haveMinor >= minor);
+}
+
+async function seeToRust(components) {
+  const wanted = wantedRust();
+  const name = wanted.join('.');
+  if (!which('cargo')) {
+    await installRust(name);
+  }
+  const version = textOf('cargo', ['--version']);
+  if (!enough(version, wanted)) {
+    if (!which('rustup')) {
+      throw new Failure(
+        `Rust ${name} or later is needed; found: ${version?.trim() ?? 'none that runs'}.`,
+        'install Rust by rustup (https://rustup.rs), then run the same command again.',
+      );
+    }
+    await mustRun(
+      'rustup',
+      ['toolchain', 'install', name, '--profile', 'minimal'],
+      `run \`rustup toolchain install ${name}\` by hand and look at what it says.`,
+    );
+    process.env.RUSTUP_TOOLCHAIN = name;
+  }
+  for (const component of components) {
+    const program = component === 'clippy' ? 'cargo-clippy' : component;
+    if (textOf(program, ['--version']) === null) {
+      await mustRun(
+        'rustup',
+        ['component', 'add', component],
+        `install ${component} for your Rust, then run the same command again.`,
+      );
+    }
+  }
+}
+
+async function installRust(name) {
+  if (process.platform !== 'linux' || !asRoot() || !which('apt-get')) {
+    throw new Failure(
+      `Rust ${name} or later is not installed.`,
+      'install it by rustup (https://rustup.rs), open a new terminal, and run the same command again.',
+    );
+  }
+  if (!which('curl')) {
+    await install([{ program: 'curl', apt: 'curl' }]);
+    await install([{ program: 'CA certificates', apt: 'ca-certificates' }]);
+  }
+  const fetchIt = `curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs`;
+  await mustRun(
+    'sh',
+    ['-c', `set -e; ${fetchIt} | sh -s -- -y --profile minimal --default-toolchain ${name}`],
+    'install Rust by hand as https://rustup.rs says, then run the same command again.',
+  );
+  addToPath();
+}

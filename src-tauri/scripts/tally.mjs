@@ -1,0 +1,42 @@
+// Counting tests from what the test programs print. What ended without a count is a failure, so a
+// crashed test program never looks like a pass.
+
+/** Counts over all test programs of a run. */
+export class Tally {
+  passed = 0;
+  failed = 0;
+  failures = [];
+
+  /** One line of `cargo test`. */
+  rustLine(line) {
+    const result = /^test result: \w+\. (\d+) passed; (\d+) failed;/.exec(line);
+    if (result) {
+      this.passed += Number(result[1]);
+      this.failed += Number(result[2]);
+    }
+    const test = /^test (.+?)(?: - should panic)? \.\.\. FAILED$/.exec(line);
+    if (test) {
+      this.failures.push(test[1]);
+    }
+  }
+
+  /** One line of `node --test --test-reporter=tap`. */
+  nodeLine(line) {
+    const count = /^# (pass|fail|cancelled) (\d+)$/.exec(line);
+    if (count) {
+      this[count[1] === 'pass' ? 'passed' : 'failed'] += Number(count[2]);
+    }
+    const test = /^not ok \d+ - (.+)$/.exec(line);
+    if (test) {
+      this.failures.push(test[1]);
+    }
+  }
+
+  /** The end of one command: `before` is the number of failures when it began. */
+  ended(name, code, before) {
+    if (code !== 0 && this.failed === before) {
+      this.failed += 1;
+      this.failures.push(`${name} ended with ${code} without naming a failed test`);
+    }
+  }
+}

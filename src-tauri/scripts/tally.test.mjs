@@ -1,0 +1,35 @@
+// Proves that the tally counts what the test programs print, and never takes a crash for a pass.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { Tally } from './tally.mjs';
+
+test('cargo test lines are added up over all programs', () => {
+  const tally = new Tally();
+  const lines = [
+    'running 3 tests',
+    'test a::plain ... ok',
+    'test a::tr_05_order ... FAILED',
+    'test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s',
+    'test result: ok. 40 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s',
+  ];
+  lines.forEach((line) => tally.rustLine(line));
+  assert.deepEqual([tally.passed, tally.failed, tally.failures], [42, 1, ['a::tr_05_order']]);
+});
+
+test('node test lines are added up', () => {
+  const tally = new Tally();
+  ['ok 1 - x', 'not ok 2 - y', '# pass 1', '# fail 1', '# cancelled 0'].forEach((line) =>
+    tally.nodeLine(line),
+  );
+  assert.deepEqual([tally.passed, tally.failed, tally.failures], [1, 1, ['y']]);
+});
+
+test('a program that crashed is a failure', () => {
+  const tally = new Tally();
+  tally.rustLine('test result: ok. 1 passed; 0 failed; 0 ignored');
+  tally.ended('cargo test', 101, 0);
+  assert.equal(tally.failed, 1);
+  tally.ended('cargo test', 101, 0);
+  assert.equal(tally.failed, 1);
+});

@@ -1,0 +1,51 @@
+// `npm test`: sets up the machine, builds everything once, runs all tests, and ends with one line
+// `N passed, N failed` counted over all of them. Exit code 0 only when none failed.
+//
+// Plain `cargo test` is used on purpose: another runner would first have to be compiled, which costs
+// more on a fresh machine than it saves.
+import { readdirSync } from 'node:fs';
+
+import { buildStoppablePrograms, shown } from './build.mjs';
+import { root, run } from './programs.mjs';
+import { setUp } from './setup.mjs';
+import { Tally } from './tally.mjs';
+import { bold, heading, red, runMain, say } from './terminal.mjs';
+
+await runMain(async () => {
+  const started = process.hrtime.bigint();
+  await setUp({ tests: true });
+
+  heading('Building (the first time takes some minutes)');
+  const programs = await buildStoppablePrograms();
+  say(`The tests use ${shown(programs.holdfast)}.`);
+
+  const tally = new Tally();
+  heading('Tests of the scripts');
+  const scripts = `${root}/src-tauri/scripts`;
+  const files = readdirSync(scripts).filter((name) => name.endsWith('.test.mjs'));
+  await count(
+    tally,
+    process.execPath,
+    ['--test', '--test-reporter=tap', ...files.map((name) => `${scripts}/${name}`)],
+    { onLine: (line) => tally.nodeLine(line), quiet: true },
+  );
+
+  heading('Tests of the crates, and the acceptance tests');
+  await count(tally, 'cargo', ['test', '--workspace', '--no-fail-fast'], {
+    onLine: (line) => tally.rustLine(line),
+    env: { HOLDFAST_BIN: programs.holdfast, HOLDFAST_SUPERVISOR: programs['holdfast-supervisor'] },
+  });
+
+  heading('Result');
+  tally.failures.forEach((name) => say(`${red('failed')} ${name}`));
+  const seconds = Number((process.hrtime.bigint() - started) / 1_000_000_000n);
+  say(`After ${seconds} s:`);
+  say(bold(`${tally.passed} passed, ${tally.failed} failed`));
+  return tally.failed === 0 && tally.passed > 0 ? 0 : 1;
+});
+
+async function count(tally, program, args, options) {
+  const before = tally.failed;
+  const code = await run(program, args, options);
+  tally.ended(`${program} ${args[0]}`, code, before);
+}
