@@ -64,8 +64,8 @@ pub struct Plan {
     pub fault: Fault,
     /// The first operation that is hit, counted from 1 since the plan was made.
     pub first: u64,
-    /// Whether all later ones are hit too.
-    pub onwards: bool,
+    /// The last one that is hit; `u64::MAX` for all from the first on.
+    pub last: u64,
     /// Only operations of this kind are counted and hit.
     pub only: Option<Operation>,
 }
@@ -109,7 +109,7 @@ impl State {
             return None;
         }
         self.planned += 1;
-        let hit = self.planned == plan.first || (plan.onwards && self.planned > plan.first);
+        let hit = (plan.first..=plan.last).contains(&self.planned);
         self.hits += u64::from(hit);
         hit.then_some(plan.fault)
     }

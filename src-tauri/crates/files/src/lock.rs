@@ -220,3 +220,21 @@ fn network_kind(_folder: &Path) -> io::Result<Option<String>> {
         "locks are not examined on this system yet",
     ))
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::{is_at, open};
+
+    #[test]
+    fn a_lock_on_a_replaced_file_does_not_count() -> std::io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("lock");
+        let file = open(&path)?;
+        assert!(is_at(&file, &path)?);
+        std::fs::remove_file(&path)?;
+        assert!(!is_at(&file, &path)?);
+        open(&path)?;
+        assert!(!is_at(&file, &path)?);
+        Ok(())
+    }
+}

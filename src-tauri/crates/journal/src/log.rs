@@ -256,6 +256,7 @@ impl Log {
     /// One write, one sync. The lengths are compared because a file that is not as long as it must
     /// be means that the bytes, or what stands before them, are not what was acknowledged.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.expect_length(self.last.end)?;
         let written = self.file.append(bytes)?;
         if written != bytes.len() {
             return Err(io::Error::new(
