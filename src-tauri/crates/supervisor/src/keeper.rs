@@ -190,7 +190,9 @@ impl Keeper<'_> {
                 self.socket.announce_output();
             }
             self.socket.converse();
-            if self.ending.is_none()
+            // When no child is left there is nothing to end.
+            if !empty
+                && self.ending.is_none()
                 && let Some(by) = self.end_asked_for(host_lost, now)
             {
                 host_lost = false;
@@ -281,7 +283,9 @@ impl Keeper<'_> {
         }
         let by = self.ending.as_ref().map_or(EndedBy::Itself, |e| e.by);
         if self.verdict.given() {
-            self.close_job(by, TreeProof::Full, Vec::new());
+            if self.verdict.left_a_job() {
+                self.close_job(by, TreeProof::Full, Vec::new());
+            }
         } else {
             let status = self.root_ended.map(|(status, _)| status);
             self.close_call(&Call::of(by, status, TreeProof::Full));

@@ -34,7 +34,7 @@ pub use claim::{Claim, claim_void};
 pub use error::SupervisorError;
 pub use folder::{list, remove, request_stop};
 pub use identity::{boot_id, process_start_time, stragglers};
-pub use launch::{find_binary, launch};
+pub use launch::{find_binary, install_binary, launch};
 pub use look::look;
 pub use receipt::{JobEnd, read_end, read_receipt, verify_output};
 pub use request::{HostIdentity, OnHostLoss, Request, prepare};

@@ -42,6 +42,15 @@ impl Signals {
             signal::SIGTSTP,
             signal::SIGTTIN,
             signal::SIGTTOU,
+            signal::SIGCONT,
+            signal::SIGURG,
+            signal::SIGXCPU,
+            signal::SIGVTALRM,
+            signal::SIGPROF,
+            signal::SIGWINCH,
+            signal::SIGIO,
+            signal::SIGTRAP,
+            signal::SIGSYS,
             // A file size limit then fails the write, and the output is marked truncated.
             signal::SIGXFSZ,
         ] {

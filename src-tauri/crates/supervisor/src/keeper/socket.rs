@@ -68,10 +68,7 @@ impl Socket {
 
     fn read(&mut self) {
         let mut bytes = [0; 256];
-        loop {
-            let Some(connection) = &mut self.connection else {
-                break;
-            };
+        while let Some(connection) = &mut self.connection {
             match connection.read(&mut bytes) {
                 Ok(0) => self.connection = None,
                 Ok(read) => self.inbox.extend_from_slice(&bytes[..read]),

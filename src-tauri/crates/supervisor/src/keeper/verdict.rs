@@ -46,6 +46,7 @@ pub(super) struct Verdict<'a> {
     started_at: u64,
     exit: Option<Reserved>,
     ended: Option<Reserved>,
+    left_a_job: bool,
 }
 
 impl<'a> Verdict<'a> {
@@ -56,6 +57,7 @@ impl<'a> Verdict<'a> {
             started_at: now(),
             exit: Some(exit),
             ended: None,
+            left_a_job: false,
         }
     }
 
@@ -64,10 +66,16 @@ impl<'a> Verdict<'a> {
         self.exit.is_none()
     }
 
+    /// The receipt names processes that live on.
+    pub(super) fn left_a_job(&self) -> bool {
+        self.left_a_job
+    }
+
     /// Gives the receipt. `None` when the disk would not take it: then the call ends as lost.
     pub(super) fn give(&mut self, call: &Call, output: &Output) -> Option<File> {
         let reserved = self.exit.take()?;
         if !call.survivors.is_empty() || !call.stragglers.is_empty() {
+            self.left_a_job = true;
             self.ended = Reserved::ended(self.folder).ok();
         }
         let receipt = ExitReceipt {

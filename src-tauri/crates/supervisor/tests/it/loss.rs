@@ -1,0 +1,162 @@
+//! Hosts and supervisors that die (TR-18, SV-04, SV-09, C01, C32).
+
+use std::fs;
+
+use holdfast_domain::recovery::process::{EndedBy, ProcessEvidence, TreeProof};
+use holdfast_supervisor::{Attachment, OnHostLoss, Progress};
+use rustix::process::Signal;
+
+use crate::stage::{ShellHost, Stage, ended, lives, next, pids, signal, until};
+
+#[tokio::test]
+async fn c01_a_command_outlives_the_kill_of_its_host_and_its_receipt_is_real() {
+    let stage = Stage::new();
+    let mut host = ShellHost::new();
+    let mut request = stage.request(
+        "echo before; until [ -e gate ]; do sleep 0.02; done; echo done >> ledger; echo after; exit 3",
+    );
+    request.host = host.identity();
+    host.launch(&stage.prepare(&request));
+    stage.supervisor_of(&request);
+    host.kill();
+    let ProcessEvidence::Running { pid } = stage.look(&request) else {
+        panic!("it should run");
+    };
+    assert!(lives(pid));
+    // The next host attaches.
+    let mut attachment = Attachment::attach(stage.target(&request), None, 0);
+    fs::write(stage.work("gate"), "").unwrap();
+    let (output, receipt) = ended(&mut attachment).await;
+    assert_eq!(output, "before\nafter\n");
+    assert_eq!((receipt.code, receipt.ended_by), (Some(3), EndedBy::Itself));
+    assert_eq!(fs::read_to_string(stage.work("ledger")).unwrap(), "done\n");
+    match stage.look(&request) {
+        ProcessEvidence::Exited {
+            receipt: again,
+            output_incomplete: false,
+            alive: false,
+        } => {
+            assert_eq!(again, receipt);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn c04_c_a_host_killed_after_the_claim_finds_the_real_end() {
+    let stage = Stage::new();
+    let mut host = ShellHost::new();
+    let mut request = stage.request("echo ran >> ledger; echo out; exit 9");
+    request.host = host.identity();
+    let folder = stage.prepare(&request);
+    host.launch(&folder);
+    until("the start is claimed", || {
+        folder.join("start").exists().then_some(())
+    });
+    host.kill();
+    let receipt = until("it has ended", || match stage.look(&request) {
+        ProcessEvidence::Exited {
+            receipt,
+            output_incomplete: false,
+            ..
+        } => Some(receipt),
+        ProcessEvidence::Running { .. } => None,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(receipt.code, Some(9));
+    assert_eq!(fs::read_to_string(stage.work("ledger")).unwrap(), "ran\n");
+}
+
+#[tokio::test]
+async fn sv_09_host_loss_ends_the_tree_when_the_request_says_so() {
+    let stage = Stage::new();
+    let mut host = ShellHost::new();
+    let mut request = stage.request("sleep 600 & echo $! > pids; sleep 600");
+    request.host = host.identity();
+    request.on_host_loss = OnHostLoss::Stop;
+    host.launch(&stage.prepare(&request));
+    let pid = pids(&stage.work("pids"), 1)[0];
+    host.kill();
+    let mut attachment = Attachment::attach(stage.target(&request), None, 0);
+    let (_, receipt) = ended(&mut attachment).await;
+    assert_eq!(
+        (receipt.ended_by, receipt.tree_proof),
+        (EndedBy::HostLoss, TreeProof::Full)
+    );
+    assert!(!lives(pid));
+}
+
+#[tokio::test]
+async fn sv_06_a_host_of_another_start_time_is_no_host() {
+    let stage = Stage::new();
+    let mut request = stage.request("echo ran > ledger");
+    request.on_host_loss = OnHostLoss::Stop;
+    request.host.start_time += 1;
+    let mut attachment = stage.start(&request);
+    assert_eq!(next(&mut attachment).await, Progress::NotStarted);
+    assert!(!stage.work("ledger").exists());
+}
+
+#[tokio::test]
+async fn c32_a_killed_supervisor_means_lost_with_its_straggler_named() {
+    let stage = Stage::new();
+    let request = stage.request("echo some; echo $$ > pids; exec sleep 600");
+    let mut attachment = stage.start(&request);
+    let straggler = pids(&stage.work("pids"), 1)[0];
+    until("it is sleep", || {
+        (fs::read_to_string(format!("/proc/{straggler}/comm")).ok()? == "sleep\n").then_some(())
+    });
+    signal(stage.supervisor_of(&request), Signal::KILL);
+    let mut output = Vec::new();
+    let told = loop {
+        match next(&mut attachment).await {
+            Progress::Output(more) => output.extend(more),
+            Progress::Lost { stragglers, .. } => break stragglers,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(output, b"some\n");
+    let ProcessEvidence::Lost { stragglers, reason } = stage.look(&request) else {
+        panic!("it should be lost");
+    };
+    assert_eq!(told, stragglers);
+    let named: Vec<_> = stragglers
+        .iter()
+        .map(|s| (s.pid, s.name.as_str()))
+        .collect();
+    assert_eq!(named, [(straggler, "sleep")], "{reason}");
+    signal(straggler, Signal::KILL);
+    until("it has ended", || (!lives(straggler)).then_some(()));
+    let ProcessEvidence::Lost { stragglers, .. } = stage.look(&request) else {
+        panic!("it should still be lost");
+    };
+    assert!(stragglers.is_empty());
+}
+
+#[tokio::test]
+async fn sv_04_a_killed_supervisor_of_a_job_is_told_as_lost_and_the_receipt_stays() {
+    let stage = Stage::new();
+    let request = stage.request("sleep 300 & echo $! > pids; echo out");
+    let mut attachment = stage.start(&request);
+    let (_, receipt) = ended(&mut attachment).await;
+    let job = pids(&stage.work("pids"), 1)[0];
+    let claim = fs::read_to_string(stage.folder(&request).join("start")).unwrap();
+    let claim: serde_json::Value = serde_json::from_str(&claim).unwrap();
+    signal(
+        u32::try_from(claim["pid"].as_u64().unwrap()).unwrap(),
+        Signal::KILL,
+    );
+    match next(&mut attachment).await {
+        Progress::Lost { stragglers, .. } => assert_eq!(stragglers[0].pid, job),
+        other => panic!("{other:?}"),
+    }
+    match stage.look(&request) {
+        ProcessEvidence::Exited {
+            receipt: again,
+            alive: false,
+            ..
+        } => assert_eq!(again, receipt),
+        other => panic!("{other:?}"),
+    }
+    signal(job, Signal::KILL);
+}

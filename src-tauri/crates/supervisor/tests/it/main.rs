@@ -1,0 +1,20 @@
+//! The supervisor from outside: real effect folders, real processes, real signals.
+
+#[cfg(target_os = "linux")]
+mod commands;
+#[cfg(target_os = "linux")]
+mod ends;
+#[cfg(target_os = "linux")]
+mod hold;
+#[cfg(target_os = "linux")]
+mod jobs;
+#[cfg(target_os = "linux")]
+mod loss;
+#[cfg(target_os = "linux")]
+mod refusals;
+#[cfg(target_os = "linux")]
+mod stage;
+#[cfg(target_os = "linux")]
+mod start;
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
