@@ -48,7 +48,7 @@ export default [
       'no-unreachable': 'error',
       'no-unsafe-finally': 'error',
       'no-unused-vars': 'error',
-      'no-use-before-define': ['error', { functions: false }],
+      'no-use-before-define': ['error', { functions: false, variables: false }],
       'no-var': 'error',
       'prefer-const': 'error',
       'require-yield': 'error',

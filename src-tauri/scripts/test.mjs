@@ -3,9 +3,8 @@
 //
 // Plain `cargo test` is used on purpose: another runner would first have to be compiled, which costs
 // more on a fresh machine than it saves.
-import { readdirSync } from 'node:fs';
-
 import { buildStoppablePrograms, shown } from './build.mjs';
+import { files } from './proofs.mjs';
 import { root, run } from './programs.mjs';
 import { setUp } from './setup.mjs';
 import { Tally } from './tally.mjs';
@@ -21,14 +20,11 @@ await runMain(async () => {
 
   const tally = new Tally();
   heading('Tests of the scripts');
-  const scripts = `${root}/src-tauri/scripts`;
-  const files = readdirSync(scripts).filter((name) => name.endsWith('.test.mjs'));
-  await count(
-    tally,
-    process.execPath,
-    ['--test', '--test-reporter=tap', ...files.map((name) => `${scripts}/${name}`)],
-    { onLine: (line) => tally.nodeLine(line), quiet: true },
-  );
+  const scripts = files(root, ['src-tauri/scripts'], '.test.mjs');
+  await count(tally, process.execPath, ['--test', '--test-reporter=tap', ...scripts], {
+    onLine: (line) => tally.nodeLine(line),
+    quiet: true,
+  });
 
   heading('Tests of the crates, and the acceptance tests');
   await count(tally, 'cargo', ['test', '--workspace', '--no-fail-fast'], {

@@ -300,6 +300,6 @@ fn unsafe_code_is_only_where_it_is_listed() {
     let listed: BTreeSet<String> = WITH_UNSAFE.iter().map(|name| (*name).to_owned()).collect();
     assert_eq!(
         with_unsafe, listed,
-        "files with unsafe code (left) and the list of them (right)"
+        "files with such code (left) and the list of them (right)"
     );
 }
