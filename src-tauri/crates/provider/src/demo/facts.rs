@@ -63,7 +63,9 @@ impl Answer {
         if last.contains("outcome") && last.contains("unknown") {
             return Self::Unknown;
         }
-        let number = last.strip_prefix("[exit status ").and_then(|rest| {
+        // The last such line: what the command printed may look the same, but stands before it.
+        let number = text.lines().rev().find_map(|line| {
+            let rest = line.strip_prefix("[exit status ")?;
             let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
             digits.parse::<i32>().ok()
         });
@@ -76,6 +78,15 @@ impl Answer {
             None => Self::Unknown,
         }
     }
+}
+
+/// A call of unknown outcome.
+#[derive(Debug)]
+pub(crate) struct Unknown {
+    /// The call in words.
+    pub(crate) what: String,
+    /// It was an edit: reading the file shows what is there now.
+    pub(crate) is_edit: bool,
 }
 
 /// The state of the task. An edit makes what was read and checked before it out of date.
@@ -97,10 +108,10 @@ pub(crate) struct Facts {
     pub(crate) obstacle: Option<(String, Answer)>,
     /// The text of that answer.
     pub(crate) obstacle_text: String,
-    /// A command's outcome is unknown, and no host note came since.
-    pub(crate) command_unknown: bool,
-    /// The file was read after an edit of unknown outcome.
-    pub(crate) looked_after: bool,
+    /// The call whose outcome is unknown, while no host note came since.
+    pub(crate) unknown: Option<Unknown>,
+    /// An edit's outcome was unknown at some time: what is in the file may be its work.
+    pub(crate) edit_uncertain: bool,
 }
 
 impl Facts {
@@ -113,10 +124,9 @@ impl Facts {
                 OutboundMessage::System { .. } => {}
                 OutboundMessage::User { text } => {
                     if is_host_note(text) {
-                        facts.command_unknown = false;
+                        facts.unknown = None;
                     }
                     facts.obstacle = None;
-                    facts.looked_after = false;
                 }
                 OutboundMessage::Assistant { calls, .. } => open = calls.iter().collect(),
                 OutboundMessage::Tool { call_id, text, .. } => {
@@ -137,7 +147,6 @@ impl Facts {
             ("list_dir", Answer::Done) => self.listing = Some(text.to_owned()),
             ("read_file", Answer::Done) if path == PROGRAM => {
                 self.program = Some(text.to_owned());
-                self.looked_after = true;
             }
             ("read_file", Answer::Done) => self.check_read |= path == CHECK,
             ("edit_file", Answer::Done) => {
@@ -147,15 +156,22 @@ impl Facts {
             ("edit_file", Answer::Error) => {
                 self.edits_failed += 1;
                 self.program = None;
+                self.checked = None;
             }
             ("shell", Answer::Done | Answer::Failed) => self.checked = Some(answer),
             (tool, _) => {
-                if tool == "shell" && answer == Answer::Unknown {
-                    self.command_unknown = true;
-                }
-                if tool == "edit_file" && answer == Answer::Unknown {
-                    self.program = None;
-                    self.looked_after = false;
+                if answer == Answer::Unknown {
+                    let is_edit = tool == "edit_file";
+                    if is_edit {
+                        self.edit_uncertain = true;
+                        self.program = None;
+                        self.checked = None;
+                    }
+                    self.unknown = Some(Unknown {
+                        what: described(tool, path),
+                        is_edit,
+                    });
+                    return;
                 }
                 // The first one explains the others of its batch.
                 if self.obstacle.is_none() {

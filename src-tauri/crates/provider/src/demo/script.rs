@@ -4,7 +4,7 @@ use holdfast_domain::transcript::outbound::OutboundMessage;
 use serde_json::{Value, json};
 
 use super::NAME;
-use super::facts::{Answer, Facts, is_host_note};
+use super::facts::{Answer, Facts, Unknown, is_host_note};
 use super::sample::{BUG, CHECK, CHECK_COMMAND, FIX, PROGRAM, TASK};
 use crate::client::{ModelCall, ModelReply, Usage};
 
@@ -122,11 +122,11 @@ fn introduction() -> Turn {
 }
 
 fn next(facts: &Facts) -> Turn {
+    if let Some(unknown) = &facts.unknown {
+        return react_to_unknown(facts, unknown);
+    }
     if let Some((what, answer)) = &facts.obstacle {
         return react(facts, what, *answer);
-    }
-    if facts.command_unknown {
-        return react(facts, &format!("`{CHECK_COMMAND}`"), Answer::Unknown);
     }
     let Some(listing) = &facts.listing else {
         return Turn::say(
@@ -151,13 +151,20 @@ fn next(facts: &Facts) -> Turn {
         None => run_check(facts),
         Some(Answer::Done) => summary(facts),
         Some(_) if facts.edited == 0 && program.contains(BUG) => edit(),
-        Some(_) => Turn::say(
-            "The check fails, and not because of the bug that I know.",
-            format!(
-                "`{CHECK_COMMAND}` still fails, and {PROGRAM} does not hold the bug that I know. I \
-                 stop here: a scripted model must not guess. The output above says what is wrong."
-            ),
-        ),
+        Some(_) => {
+            let why = if facts.edited > 0 {
+                "although the bug that I know is corrected".to_owned()
+            } else {
+                format!("and {PROGRAM} does not hold the bug that I know")
+            };
+            Turn::say(
+                "The check fails, and not because of the bug that I know.",
+                format!(
+                    "`{CHECK_COMMAND}` still fails, {why}. I stop here: a scripted model must not \
+                     guess. The output above says what is wrong."
+                ),
+            )
+        }
     }
 }
 
@@ -190,14 +197,15 @@ fn read(facts: &Facts) -> Turn {
 }
 
 fn run_check(facts: &Facts) -> Turn {
-    let (reasoning, text) = if facts.edited == 0 {
+    let first = facts.edited == 0 && facts.edits_failed == 0 && !facts.edit_uncertain;
+    let (reasoning, text) = if first {
         (
             "The program looks almost right. The check shows what happens.",
             format!("I run `{CHECK_COMMAND}` to see it fail."),
         )
     } else {
         (
-            "The edit is made. Only the check can say that it was right.",
+            "Only the check can say whether the program is right now.",
             format!("I run `{CHECK_COMMAND}` again."),
         )
     };
@@ -222,6 +230,15 @@ fn edit() -> Turn {
 }
 
 fn summary(facts: &Facts) -> Turn {
+    if facts.edited == 0 && facts.edit_uncertain {
+        return Turn::say(
+            "The check passes, but I do not know whose work that is.",
+            format!(
+                "`{CHECK_COMMAND}` passes now. Whether my edit did it I can't say, because its \
+                 outcome was never known to me."
+            ),
+        );
+    }
     if facts.edited == 0 {
         return Turn::say(
             "Nothing to do.",
@@ -241,14 +258,6 @@ fn summary(facts: &Facts) -> Turn {
 fn react(facts: &Facts, what: &str, answer: Answer) -> Turn {
     let said = &facts.obstacle_text;
     match answer {
-        Answer::Unknown if facts.command_unknown => Turn::say(
-            "Nobody knows whether the command ran. Running it again could do it twice.",
-            format!(
-                "The outcome of {what} is unknown, so I do not run it again, and I stop here. \
-                 Please inspect it and confirm or dismiss it; then tell me to continue."
-            ),
-        ),
-        Answer::Unknown => look_again(facts, what),
         Answer::Blocked => Turn::say(
             "An earlier effect is unresolved. Another call would be refused as well.",
             format!(
@@ -272,17 +281,28 @@ fn react(facts: &Facts, what: &str, answer: Answer) -> Turn {
                  do not run it again by myself. Tell me to continue if I may."
             ),
         ),
-        Answer::Error | Answer::Done | Answer::Failed => Turn::say(
+        Answer::Error | Answer::Done | Answer::Failed | Answer::Unknown => Turn::say(
             "The tool could not do it.",
             format!("{what} did not work: {said}. I stop here."),
         ),
     }
 }
 
-/// An edit of unknown outcome: reading is safe and shows what is in the file now.
-fn look_again(facts: &Facts, what: &str) -> Turn {
+/// A call of unknown outcome is never repeated. After an edit, reading is safe and shows what is in
+/// the file now.
+fn react_to_unknown(facts: &Facts, unknown: &Unknown) -> Turn {
+    let what = &unknown.what;
+    if !unknown.is_edit {
+        return Turn::say(
+            "Nobody knows whether the command ran. Running it again could do it twice.",
+            format!(
+                "The outcome of {what} is unknown, so I do not run it again, and I stop here. \
+                 Please inspect it and confirm or dismiss it; then tell me to continue."
+            ),
+        );
+    }
     let state = match &facts.program {
-        _ if !facts.looked_after => {
+        None if facts.obstacle.is_none() => {
             return Turn::say(
                 "Nobody knows whether the edit was made. Reading changes nothing, so I look.",
                 format!("The outcome of {what} is unknown. I do not repeat it; I read the file."),
