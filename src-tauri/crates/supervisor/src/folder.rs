@@ -103,13 +103,15 @@ pub(crate) fn create_new(path: &Path) -> io::Result<File> {
 
 /// Creates a new private folder; its parents must exist.
 pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     {
         use std::os::unix::fs::DirBuilderExt;
-        builder.mode(0o700);
+        fs::DirBuilder::new().mode(0o700).create(path)
     }
-    builder.create(path)
+    #[cfg(not(unix))]
+    {
+        fs::create_dir(path)
+    }
 }
 
 /// Opens the file that is locked for the supervisor's life, creating it when missing.

@@ -1,13 +1,10 @@
 //! The receipts: `exit`, the only source of an attempt's end (SV-02), and `ended`, the end of a job
 //! that outlived its call.
 //!
-//! Guarantees: a receipt's space is taken before the command runs, so that a full disk can't lose
-//! it; it appears whole, by rename; a reader refuses one of another attempt, digest, owner, mode or
-//! protocol.
+//! Guarantee: a reader refuses one of another attempt, digest, owner, mode or protocol.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read};
+use std::path::Path;
 
 use holdfast_domain::recovery::process::{EndedBy, ExitReceipt, Straggler, TreeProof};
 use serde::{Deserialize, Serialize};
@@ -15,13 +12,10 @@ use sha2::{Digest, Sha256};
 
 use crate::PROTOCOL;
 use crate::error::SupervisorError;
-use crate::folder::{ENDED, EXIT, OUTPUT, create_new, open_checked, read_checked};
+use crate::folder::{ENDED, EXIT, OUTPUT, open_checked, read_checked};
 
-/// Bytes that are reserved for a receipt.
-const SIZE: usize = 4096;
-
-/// Processes that a receipt names at most; the last entry says how many more there are.
-const NAMED: usize = 24;
+/// Bytes of a receipt, exactly.
+pub(crate) const SIZE: usize = 4096;
 
 /// The content of the file `ended`: how the processes that outlived a call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,100 +128,4 @@ pub(crate) fn lives_on(receipt: &ExitReceipt) -> bool {
 /// Lower-case hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A receipt's space on the disk, taken before it is needed.
-pub(crate) struct Reserved {
-    file: File,
-    draft: PathBuf,
-    target: PathBuf,
-}
-
-impl Reserved {
-    /// For the file `exit`.
-    pub(crate) fn exit(folder: &Path) -> io::Result<Self> {
-        Self::named(folder, EXIT)
-    }
-
-    /// For the file `ended`.
-    pub(crate) fn ended(folder: &Path) -> io::Result<Self> {
-        Self::named(folder, ENDED)
-    }
-
-    fn named(folder: &Path, name: &str) -> io::Result<Self> {
-        let draft = folder.join(format!("{name}.reserved"));
-        let mut file = create_new(&draft)?;
-        // Written rather than only allocated: it holds on every file system.
-        file.write_all(&[b' '; SIZE])?;
-        Ok(Self {
-            file,
-            draft,
-            target: folder.join(name),
-        })
-    }
-
-    /// Writes in place and renames. The file comes back for its sync, which the caller does after
-    /// telling the host.
-    pub(crate) fn publish(mut self, mut content: Vec<u8>) -> io::Result<File> {
-        if content.len() > SIZE {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        // Blanks behind the JSON keep the reserved length: nothing is cut or grown.
-        content.resize(SIZE, b' ');
-        self.file.rewind()?;
-        self.file.write_all(&content)?;
-        fs::rename(&self.draft, &self.target)?;
-        Ok(self.file)
-    }
-}
-
-/// Names at most `NAMED` processes, and says how many more there are.
-pub(crate) fn named(mut all: Vec<Straggler>) -> Vec<Straggler> {
-    if all.len() > NAMED {
-        let more = all.len() - (NAMED - 1);
-        all.truncate(NAMED - 1);
-        all.push(Straggler {
-            pid: 0,
-            name: format!("and {more} more"),
-        });
-    }
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_largest_receipt_fits_its_space() {
-        let many = |n: u32| {
-            named(
-                (0..n)
-                    .map(|i| Straggler {
-                        pid: u32::MAX - i,
-                        name: "\"".repeat(15),
-                    })
-                    .collect(),
-            )
-        };
-        let receipt = ExitReceipt {
-            protocol: PROTOCOL,
-            attempt_id: "a".repeat(64),
-            argument_digest: "b".repeat(64),
-            code: Some(i32::MIN),
-            signal: Some(i32::MIN),
-            ended_by: EndedBy::HostLoss,
-            spawn_error: None,
-            output_length: u64::MAX,
-            output_sha256: "c".repeat(64),
-            output_truncated: true,
-            tree_proof: TreeProof::None,
-            stragglers: many(1000),
-            survivors: many(1000),
-            started_at: u64::MAX,
-            finished_at: u64::MAX,
-        };
-        assert_eq!(receipt.stragglers[23].name, "and 977 more");
-        assert!(serde_json::to_vec(&receipt).unwrap().len() <= SIZE);
-    }
 }

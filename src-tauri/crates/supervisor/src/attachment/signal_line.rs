@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Between two looks while the socket works.
+#[cfg(unix)]
 const CONNECTED: Duration = Duration::from_millis(200);
 /// Between two looks without it, at most; it begins with 1 ms.
 const ALONE: Duration = Duration::from_millis(50);

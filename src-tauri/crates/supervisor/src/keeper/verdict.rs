@@ -11,9 +11,10 @@ use holdfast_files::{sync_file, sync_folder};
 use rustix::process::WaitStatus;
 
 use super::output::Output;
+use super::reserved::{Reserved, named};
 use crate::PROTOCOL;
 use crate::identity::now;
-use crate::receipt::{JobEnd, Reserved, named};
+use crate::receipt::JobEnd;
 use crate::request::Request;
 
 /// How a call ended.

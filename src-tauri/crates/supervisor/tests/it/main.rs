@@ -1,5 +1,8 @@
 //! The supervisor from outside: real effect folders, real processes, real signals.
 
+// A helper outside a test function fails its test in the same way.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 #[cfg(target_os = "linux")]
 mod commands;
 #[cfg(target_os = "linux")]

@@ -195,7 +195,7 @@ fn an_attempt_gets_one_folder() {
     assert!(matches!(again, SupervisorError::FolderExists));
     assert_eq!(
         holdfast_supervisor::list(&stage.effects()).unwrap(),
-        [request.attempt_id.clone()]
+        [request.attempt_id.as_str()]
     );
     assert!(
         holdfast_supervisor::list(&stage.path().join("missing"))
