@@ -173,17 +173,24 @@ fn network_kind(folder: &Path) -> io::Result<Option<String>> {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn network_over_fuse(folder: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
-    const NETWORK: [&str; 6] = ["sshfs", "rclone", "s3fs", "glusterfs", "davfs", "curlftpfs"];
     let device = std::fs::metadata(folder).ok()?.dev();
-    let wanted = format!(
+    let device = format!(
         "{}:{}",
         rustix::fs::major(device),
         rustix::fs::minor(device)
     );
     let table = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    network_in_table(&table, &device)
+}
+
+/// Looks a device up in the text of `/proc/self/mountinfo`: its third field is the device, and the
+/// file system's name follows a dash.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn network_in_table(table: &str, device: &str) -> Option<String> {
+    const NETWORK: [&str; 6] = ["sshfs", "rclone", "s3fs", "glusterfs", "davfs", "curlftpfs"];
     table
         .lines()
-        .filter(|line| line.split(' ').nth(2) == Some(wanted.as_str()))
+        .filter(|line| line.split(' ').nth(2) == Some(device))
         .filter_map(|line| line.split_once(" - ")?.1.split(' ').next())
         .find(|kind| NETWORK.iter().any(|name| kind.contains(name)))
         .map(str::to_owned)
@@ -224,6 +231,18 @@ fn network_kind(_folder: &Path) -> io::Result<Option<String>> {
 #[cfg(all(test, unix))]
 mod tests {
     use super::{is_at, open};
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[test]
+    fn a_network_file_system_over_fuse_is_found_by_its_device() {
+        let table = "22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n\
+            40 22 0:51 / /mnt/far rw,nosuid shared:2 master:1 - fuse.sshfs me@far:/ rw\n\
+            41 22 0:52 / /mnt/near rw - fuseblk /dev/sdb1 rw\n";
+        let found = |device| super::network_in_table(table, device);
+        assert_eq!(found("0:51").as_deref(), Some("fuse.sshfs"));
+        assert_eq!(found("0:52"), None);
+        assert_eq!(found("0:5"), None);
+    }
 
     #[test]
     fn a_lock_on_a_replaced_file_does_not_count() -> std::io::Result<()> {

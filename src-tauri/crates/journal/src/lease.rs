@@ -61,6 +61,7 @@ impl Lease {
     /// As [`Lease::acquire`]; `storage_error` when the folder can't be created.
     pub fn create(folder: &Path, holder: &Holder) -> Result<Self, JournalError> {
         let failed = JournalError::io("creating the session's folder");
+        let folder = &std::path::absolute(folder).map_err(&failed)?;
         let missing: Vec<&Path> = folder
             .ancestors()
             .take_while(|path| !path.exists())

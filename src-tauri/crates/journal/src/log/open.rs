@@ -42,7 +42,9 @@ pub struct TailRepair {
 
 impl Log {
     /// Opens a session's log for writing under its lease. What verifies is made durable before it
-    /// is answered: a process may have died between a write and its sync.
+    /// is answered: a process may have died between a write and its sync. Should that sync fail,
+    /// opening again proves less than it says, for the kernel may have dropped pages meanwhile: the
+    /// data is verified as it is read, but only a restart of the machine shows what the disk has.
     ///
     /// # Errors
     /// `session_not_found`; `log_incomplete` when its creation never ended; `log_unreadable` when
