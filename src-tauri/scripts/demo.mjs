@@ -26,6 +26,17 @@ export async function demo(programs) {
     );
   }
   const sample = Sample.create(programs.holdfast);
+  try {
+    await play(programs, sample);
+  } catch (error) {
+    say(dim(`\nThe project and the session are kept in ${sample.folder}.`));
+    throw error;
+  }
+  rmSync(sample.folder, { recursive: true, force: true });
+  say(`\n${green('Done.')} Nothing ran twice by itself, and nothing was guessed.`);
+}
+
+async function play(programs, sample) {
   heading('A small project with a bug');
   say(
     `In ${sample.project}. Each check takes ${CHECK_SECONDS} s and adds a line to ${sample.witness}.`,
@@ -53,8 +64,6 @@ export async function demo(programs) {
   heading('What happened');
   await compare(host.client, query, sample);
   await host.end();
-  rmSync(sample.folder, { recursive: true, force: true });
-  say(`\n${green('Done.')} Nothing ran twice by itself, and nothing was guessed.`);
 }
 
 async function create(client, workspace) {

@@ -26,7 +26,6 @@ const TO_BUILD = [
 const TO_TEST = [
   { program: 'ps', apt: 'procps', darwin: 'part of macOS', only: ['linux', 'darwin'] },
   { program: 'setsid', apt: 'util-linux', only: ['linux'] },
-  { program: 'bwrap', apt: 'bubblewrap', only: ['linux'] },
 ];
 
 /** Sees to everything that building needs; with `{ tests: true }` also to what the tests need. */

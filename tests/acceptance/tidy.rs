@@ -100,6 +100,23 @@ fn nothing_is_left_for_later() {
 }
 
 #[test]
+fn tests_wait_for_conditions() {
+    let sleeps = [concat!("thread::sl", "eep("), concat!("time::sl", "eep(")];
+    let tests: Vec<Source> = sources(&["rs"])
+        .into_iter()
+        .filter(|source| source.is_test() && !source.name.contains("crates/testkit/src/"))
+        .collect();
+    let findings = lines_with(&tests, |line| {
+        let code = code_of(line);
+        sleeps.iter().any(|sleep| code.contains(sleep))
+    });
+    assert_none(
+        "sleeps in tests; wait for what is meant, with a deadline",
+        &findings,
+    );
+}
+
+#[test]
 fn syncing_is_known_in_one_crate() {
     let calls = [
         concat!(".sync", "_all()"),
