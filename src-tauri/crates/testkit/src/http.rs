@@ -64,7 +64,6 @@ impl TestClient {
     }
 
     /// A request with the token, for what the shorthands don't offer.
-    #[must_use]
     pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let request = self.client.request(method, format!("{}{path}", self.base));
         match &self.token {

@@ -5,6 +5,11 @@
 //! when its value is dropped; nothing waits without a deadline. Only tests depend on this crate, so
 //! a failed expectation is a panic with a message.
 
+#![allow(
+    clippy::expect_used,
+    reason = "a crate for tests alone: what can't be set up fails the test"
+)]
+
 pub mod host;
 pub mod http;
 pub mod ledger;

@@ -63,15 +63,15 @@ impl Answer {
         if last.contains("outcome") && last.contains("unknown") {
             return Self::Unknown;
         }
-        // The last such line: what the command printed may look the same, but stands before it.
-        let number = text.lines().rev().find_map(|line| {
-            let rest = line.strip_prefix("[exit status ")?;
+        // Only the last line is the host's word; the same words above it may be the command's own.
+        let number = last.strip_prefix("[exit status ").and_then(|rest| {
             let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
             digits.parse::<i32>().ok()
         });
         match number {
             Some(0) => Self::Done,
             Some(_) => Self::Failed,
+            None if last.contains("could not be started") => Self::Error,
             None if last.starts_with('[') => Self::Stopped,
             None if text.trim_start().starts_with("error") => Self::Error,
             // An end without a status proves nothing.

@@ -99,6 +99,7 @@ impl Attempt {
 
     fn take_event(&mut self, endpoint: &Endpoint, event: &SseEvent) -> Result<(), ProviderError> {
         if event.data.trim() == "[DONE]" {
+            // With a finish reason before it this closes a whole reply: see `next`.
             return Err(ProviderError::Incomplete);
         }
         let chunk = wire::read(&event.data).map_err(|error| ProviderError::BadReply {

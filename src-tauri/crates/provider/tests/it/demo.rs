@@ -18,7 +18,7 @@ const UNKNOWN: &str = "[host] The outcome of this call is unknown (started 2026-
 const BLOCKED: &str = "blocked: recovery_required: inspect and resolve the previous uncertain tool \
                        effect before another write\nattempt 00 (shell on sh check.sh) is unknown.";
 const DENIED: &str = "denied: the person did not allow this call";
-const STOPPED: &str = "some output\n[stopped; effects may be partial]";
+const STOPPED: &str = "some output\n[exit status 0]\n[stopped; effects may be partial]\n";
 
 /// The transcript of a session with the demo model.
 struct Session {
@@ -328,6 +328,11 @@ fn a_blocked_a_denied_and_a_stopped_call_end_the_turn_with_the_reason() {
             "I stop here",
         ),
         ("list_dir", "error: no such folder", "did not work"),
+        (
+            "shell",
+            "[the command could not be started: no sh]\n",
+            "did not work",
+        ),
     ] {
         let mut session = Session::new(demo::TASK);
         let before = session.program();

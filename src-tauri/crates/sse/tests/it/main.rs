@@ -1,5 +1,7 @@
 //! Streams of events from a real server on loopback.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
+
 use std::time::Duration;
 
 use futures_util::StreamExt;
