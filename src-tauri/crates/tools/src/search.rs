@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
+use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::sinks::Lossy;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
@@ -101,7 +102,7 @@ impl GrepSearch {
     ) -> Result<Self, ToolError> {
         let base = workspace.resolve(arguments.path.as_deref().unwrap_or("."))?;
         let matcher = RegexMatcherBuilder::new()
-            .line_terminator(Some(b'\n'))
+            // `$` stands before `\r\n` too.
             .crlf(true)
             .size_limit(REGEX_LIMIT)
             .dfa_size_limit(REGEX_LIMIT)
@@ -131,6 +132,7 @@ impl GrepSearch {
     ) -> Result<String, ToolError> {
         let mut searcher = SearcherBuilder::new()
             .binary_detection(BinaryDetection::quit(0))
+            .line_terminator(LineTerminator::crlf())
             .line_number(true)
             .heap_limit(Some(64 * 1024 * 1024))
             .build();

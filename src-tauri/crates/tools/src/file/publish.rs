@@ -73,6 +73,9 @@ impl Publication<'_> {
 
         // As close to the rename as it can be; another program's write in the instant between
         // would be replaced.
+        if !self.is_still_at(folder) {
+            return Err(self.changed());
+        }
         self.check_before(folder, name)?;
         drop((old, file));
         let replace = if self.intent.existed {
@@ -107,6 +110,13 @@ impl Publication<'_> {
         ToolError::FileChanged {
             path: self.place.given.clone(),
         }
+    }
+
+    /// The folder that is held is still the one that the path names: else the write would succeed
+    /// somewhere that nobody asked for.
+    fn is_still_at(&self, folder: &Folder) -> bool {
+        let parent = self.place.absolute.parent();
+        parent.is_some_and(|parent| folder.is_at(parent))
     }
 
     /// The file is as it was planned against; gives it, when there is one.

@@ -1,0 +1,16 @@
+//! The tools from outside: real files, real commands, real HTTP on loopback.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod encodings;
+mod fetching;
+#[cfg(unix)]
+mod jail;
+mod place;
+mod preparing;
+mod reading;
+mod searching;
+#[cfg(target_os = "linux")]
+mod shell;
+mod verifying;
+mod writing;
