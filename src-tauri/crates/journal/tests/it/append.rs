@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_files::Disk;
-use holdfast_files::fault::Operation;
+use holdfast_files::fault::{Fault, Operation};
 use holdfast_journal::{Batch, Lease, Log, MAX_PAYLOAD_BYTES, NewRecord, peek, read_only};
 
 use crate::session::{ID, Session, lines, me, note, notes, record, seen};
@@ -143,6 +143,17 @@ fn a_session_is_created_once() {
     let refused = Log::create(Arc::new(Disk), lease, ID, 5, record("header", 9)).unwrap_err();
     assert_eq!(refused.code(), "session_exists");
     assert_eq!(session.bytes(), before);
+}
+
+#[test]
+fn a_creation_that_failed_can_be_tried_again() {
+    let session = Session::new();
+    session.fail(Fault::Lose, Operation::Sync, 1, 1);
+    let lease = Lease::create(&session.folder, &me()).unwrap();
+    let refused = Log::create(session.storage(), lease, ID, 1, record("header", 1)).unwrap_err();
+    assert_eq!(refused.code(), "storage_error");
+    session.create().append(1, &[note(1)]).unwrap();
+    assert_eq!(seen(&session.open().entries), notes(1));
 }
 
 #[test]

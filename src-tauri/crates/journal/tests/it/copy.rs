@@ -99,3 +99,14 @@ fn a_copy_appears_whole_or_not_at_all() {
         }
     }
 }
+
+#[test]
+fn a_copy_survives_a_power_loss() {
+    let from = Session::with_notes(3);
+    let to = Session::new();
+    let lease = Lease::create(&to.folder, &me()).unwrap();
+    copy_session(&to.storage(), &from.folder, ID, &lease, ID).unwrap();
+    to.faulty.power_loss().unwrap();
+    let read = read_only(&to.folder, ID).unwrap();
+    assert_eq!(seen(&read.entries), notes(3));
+}

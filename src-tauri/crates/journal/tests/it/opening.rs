@@ -1,8 +1,10 @@
 //! Opening what a crash left: the tail is kept aside and cut, never appended to.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
-use holdfast_files::Disk;
+use holdfast_files::fault::{Fault, Operation, Plan};
+use holdfast_files::{Disk, Faulty};
 use holdfast_journal::{Lease, Log, peek, read_only};
 
 use crate::session::{ID, Session, lines, me, names, note, notes, seen};
@@ -106,6 +108,66 @@ fn a_tail_larger_than_any_line_is_kept_too() {
     assert_eq!(seen(&opened.entries), notes(1));
     assert_eq!(opened.tail.unwrap().length, 40 * 1024 * 1024);
     assert_eq!(session.bytes().len(), whole);
+}
+
+#[test]
+fn what_a_killed_process_wrote_and_did_not_sync_is_durable_once_it_is_opened() {
+    let session = Session::new();
+    let mut log = session.create();
+    session.fail(Fault::Drop, Operation::Sync, 1, 1);
+    log.append(1, &[note(1)]).unwrap();
+    drop(log);
+    assert_eq!(seen(&session.open().entries), notes(1));
+    session.faulty.power_loss().unwrap();
+    assert_eq!(seen(&session.open().entries), notes(1));
+}
+
+#[test]
+fn c10_an_opening_that_fails_loses_neither_records_nor_the_tail() {
+    let tail = b"{\"seq\":4,\"ti";
+    let faults = [
+        Fault::Fail(ErrorKind::StorageFull),
+        Fault::Short,
+        Fault::Torn,
+        Fault::Lose,
+        Fault::Drop,
+    ];
+    let mut failures = 0;
+    for fault in faults {
+        for first in 1..=20 {
+            let mut session = Session::with_notes(2);
+            session.write(&[&session.bytes()[..], tail].concat());
+            session.faulty = Faulty::new(Arc::new(Disk));
+            session.faulty.inject(Plan {
+                fault,
+                first,
+                last: first,
+                only: None,
+            });
+            let lease = Lease::acquire(&session.folder, &me()).unwrap();
+            match Log::open(session.storage(), lease, ID) {
+                Ok(opened) => assert_eq!(seen(&opened.entries), notes(2)),
+                Err(error) => {
+                    failures += 1;
+                    assert_eq!(error.code(), "storage_error");
+                }
+            }
+            session.faulty.heal();
+            if fault != Fault::Drop {
+                session.faulty.power_loss().unwrap();
+            }
+            let context = format!("{fault:?} {first}");
+            assert_eq!(seen(&session.open().entries), notes(2), "{context}");
+            let kept: Vec<String> = names(&session.folder)
+                .into_iter()
+                .filter(|name| name.starts_with("log.tail-"))
+                .collect();
+            assert_eq!(kept, ["log.tail-1"], "{context}");
+            let saved = std::fs::read(session.folder.join("log.tail-1")).unwrap();
+            assert_eq!(saved, tail, "{context}");
+        }
+    }
+    assert!(failures > 30, "{failures} openings failed");
 }
 
 #[test]

@@ -75,6 +75,7 @@ fn tr_48_when_the_reset_fails_too_the_log_is_read_only_until_it_is_reopened() {
     let error = log.append(2, &[note(8)]).unwrap_err();
     assert_eq!(error.code(), "storage_failed");
     assert!(log.is_failed());
+    assert_eq!(session.bytes().len() as u64, log.position().end);
     let operations = session.faulty.operations();
     for number in 9..12 {
         let error = log.append(3, &[note(number)]).unwrap_err();

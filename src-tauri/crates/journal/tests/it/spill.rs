@@ -107,3 +107,12 @@ fn a_failed_store_leaves_nothing_under_the_name() {
         }
     }
 }
+
+#[test]
+fn stored_output_survives_a_power_loss() {
+    let session = Session::with_notes(0);
+    let spill = spill(&session);
+    spill.store("a", b"content").unwrap();
+    session.faulty.power_loss().unwrap();
+    assert_eq!(spill.read("a", 0, 99).unwrap(), b"content");
+}
