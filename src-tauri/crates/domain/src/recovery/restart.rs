@@ -40,6 +40,10 @@ pub struct Findings {
 
 /// One thing that the host does after a restart, in this order.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a plan has a handful of steps and is gone after the start"
+)]
 pub enum RestartStep {
     /// Write this record.
     Record(Record),

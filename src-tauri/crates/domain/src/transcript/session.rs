@@ -88,8 +88,9 @@ pub struct Turn {
 pub struct Grant {
     /// Tool name.
     pub tool: String,
-    /// The exact subject for commands; empty for file tools, where the grant is for the tool.
-    pub subject: String,
+    /// Digest of the arguments where exactly this call is allowed; empty where every call of the
+    /// tool is.
+    pub key: String,
 }
 
 /// The fold of a session's records.

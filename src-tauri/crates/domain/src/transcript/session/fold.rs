@@ -179,13 +179,9 @@ impl Session {
             return;
         };
         if answer.allow && answer.scope == "session" {
-            let subject = match prompt.file {
-                Some(_) => String::new(),
-                None => prompt.subject.clone(),
-            };
             self.grants.insert(Grant {
                 tool: prompt.tool.clone(),
-                subject,
+                key: prompt.grant.clone(),
             });
         }
         self.answered.insert(prompt.prompt_id);

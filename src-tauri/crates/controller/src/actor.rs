@@ -1,0 +1,343 @@
+//! One session's actor: the only writer of its log and the only one that decides what runs.
+//!
+//! Guarantees: messages are taken one at a time; after each one the next step of the turn is read
+//! off the fold (so a live turn and its continuation can't differ), and the runtime state is
+//! committed (RS-07). Reads change nothing (RS-01).
+
+mod calls;
+mod clients;
+mod ends;
+mod jobs;
+pub(crate) mod message;
+mod pages;
+mod prompts;
+mod recovery;
+mod restart;
+pub(crate) mod switch;
+mod turn;
+pub(crate) mod views;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use holdfast_api::ApiError;
+use holdfast_api::event::{Event, Frame};
+use holdfast_api::session::LastError;
+use holdfast_api::transcript::{LiveMessage, ToolView};
+use holdfast_domain::recovery::barrier::InFlight;
+use holdfast_domain::runtime::snapshot::{Commits, Sample};
+use holdfast_domain::transcript::record::{Entry, Record};
+use holdfast_domain::transcript::session::Call;
+use holdfast_journal::JournalError;
+use holdfast_tools::{Prepared, Workspace};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use self::jobs::JobState;
+use self::message::{Command, Message, Reply};
+use self::switch::StopSwitch;
+use crate::host::Shared;
+use crate::store::{Condition, Store, api_error};
+
+/// How a host reaches a session.
+#[derive(Debug, Clone)]
+pub(crate) struct SessionHandle {
+    messages: mpsc::UnboundedSender<Message>,
+    /// Stop, without waiting for the actor.
+    pub(crate) switch: Arc<StopSwitch>,
+}
+
+impl SessionHandle {
+    /// Asks the actor and waits for its answer.
+    pub(crate) async fn ask<T>(
+        &self,
+        command: impl FnOnce(Reply<T>) -> Command,
+    ) -> Result<T, ApiError> {
+        let closed = || {
+            ApiError::conflict(
+                "session_closed",
+                "the session was closed; what was recorded is intact; open it again",
+            )
+        };
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        self.messages
+            .send(Message::Command(command(reply)))
+            .map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+
+    /// Tells the actor that the switch was used.
+    pub(crate) fn stop_requested(&self) {
+        // A closed actor has nothing to stop.
+        let _ = self.messages.send(Message::StopRequested);
+    }
+}
+
+/// The turn whose loop runs.
+pub(crate) struct Running {
+    turn_id: String,
+    cancel: CancellationToken,
+    model: Option<JoinHandle<()>>,
+    /// Calls whose executor this host owns: call id → attempt id.
+    calls: BTreeMap<String, String>,
+    live: LiveMessage,
+    streaming: bool,
+}
+
+/// One session.
+pub(crate) struct Actor {
+    host: Arc<Shared>,
+    id: String,
+    store: Store,
+    /// `Err` when the folder can't be used now: why.
+    workspace: Result<Workspace, String>,
+    inbox: mpsc::UnboundedReceiver<Message>,
+    outbox: mpsc::UnboundedSender<Message>,
+    switch: Arc<StopSwitch>,
+    running: Option<Running>,
+    finishing: bool,
+    closed: bool,
+    closing: Vec<Reply<()>>,
+    commits: Commits,
+    jobs: BTreeMap<String, JobState>,
+    prepared: BTreeMap<String, Prepared>,
+    last_error: Option<LastError>,
+    /// The latest turn's end could not be stored; it counts as ended all the same.
+    unstored_end: Option<String>,
+    condition: Condition,
+}
+
+impl Actor {
+    /// Starts the actor of an opened session; recovery is the first thing that it does.
+    pub(crate) fn spawn(
+        host: Arc<Shared>,
+        id: String,
+        store: Store,
+        condition: Condition,
+    ) -> SessionHandle {
+        let (outbox, inbox) = mpsc::unbounded_channel();
+        let switch = Arc::new(StopSwitch::default());
+        let handle = SessionHandle {
+            messages: outbox.clone(),
+            switch: Arc::clone(&switch),
+        };
+        let workspace = Workspace::open(
+            &PathBuf::from(&store.session.header.workspace),
+            vec![host.data.clone()],
+        )
+        .map_err(|error| error.to_string());
+        let commits = Commits::new(
+            host.source.id(),
+            holdfast_api::session::session_path(&id),
+            &Sample::default(),
+        );
+        let actor = Self {
+            host,
+            id,
+            store,
+            workspace,
+            inbox,
+            outbox,
+            switch,
+            running: None,
+            finishing: false,
+            closed: false,
+            closing: Vec::new(),
+            commits,
+            jobs: BTreeMap::new(),
+            prepared: BTreeMap::new(),
+            last_error: None,
+            unstored_end: None,
+            condition,
+        };
+        tokio::spawn(actor.run());
+        handle
+    }
+
+    async fn run(mut self) {
+        self.recover().await;
+        self.host
+            .hub
+            .publish_state(&self.id, self.commits.current().clone());
+        self.publish();
+        while let Some(message) = self.inbox.recv().await {
+            self.take(message).await;
+            self.advance().await;
+            self.publish();
+            if self.is_done() {
+                break;
+            }
+        }
+        self.write_index();
+        self.store.close().await;
+        self.host.hub.remove_state(&self.id);
+        for reply in self.closing.drain(..) {
+            let _ = reply.send(Ok(()));
+        }
+    }
+
+    async fn take(&mut self, message: Message) {
+        match message {
+            Message::Command(command) => self.command(command).await,
+            Message::Model {
+                turn_id,
+                step,
+                item,
+            } => self.model_item(&turn_id, step, *item).await,
+            Message::ToolEnded {
+                call_id,
+                attempt_id,
+                outcome,
+            } => self.tool_ended(&call_id, &attempt_id, *outcome).await,
+            Message::Progress { attempt_id, text } => self.progress(&attempt_id, text),
+            Message::Job { attempt_id, news } => self.job_news(&attempt_id, news).await,
+            Message::StopRequested => self.stop_requested().await,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.closed && self.running.is_none() && self.jobs.is_empty()
+    }
+
+    /// Attempts whose executor this host owns now.
+    fn in_flight(&self) -> InFlight {
+        let calls = self.running.iter().flat_map(|turn| turn.calls.values());
+        let jobs = self
+            .jobs
+            .iter()
+            .filter(|(_, job)| job.reattached)
+            .map(|(attempt_id, _)| attempt_id);
+        calls.chain(jobs).cloned().collect()
+    }
+
+    /// Calls whose executor this host owns now.
+    fn running_calls(&self) -> BTreeSet<String> {
+        self.running
+            .iter()
+            .flat_map(|turn| turn.calls.keys().cloned())
+            .collect()
+    }
+
+    /// RS-07: the commit boundary. Everything is sampled from this actor's own state at once, so
+    /// no sample is mixed (RS-10).
+    fn publish(&mut self) {
+        let session = &self.store.session;
+        let turn = session.turn.as_ref();
+        let stored_end = turn
+            .and_then(|turn| turn.ended.as_ref())
+            .map(|ended| ended.status.clone());
+        let sample = Sample {
+            closed: self.closed,
+            running: self.running.is_some() && !self.finishing,
+            finishing: self.finishing,
+            cancelling: self
+                .running
+                .as_ref()
+                .is_some_and(|turn| turn.cancel.is_cancelled()),
+            streaming: self.running.as_ref().is_some_and(|turn| turn.streaming),
+            pending_prompt: session.prompt.is_some(),
+            turn_id: turn.map(|turn| turn.id.clone()).unwrap_or_default(),
+            turn_end: stored_end
+                .or_else(|| self.unstored_end.clone())
+                .unwrap_or_default(),
+            turn_event_seq: session.last_seq,
+            background_jobs: self.jobs.len() as u64,
+            unresolved: session.unresolved(&self.in_flight()),
+        };
+        if let Some(state) = self.commits.commit(&sample) {
+            self.host.hub.publish_state(&self.id, state.clone());
+        }
+    }
+
+    /// Stores records, all or none.
+    async fn commit(
+        &mut self,
+        records: Vec<Record>,
+        attempts: Vec<String>,
+    ) -> Result<Vec<Entry>, JournalError> {
+        let at = self.host.source.now();
+        let stored = self.store.commit(at, records, attempts).await;
+        if let Err(error) = &stored {
+            tracing::warn!(code = error.code(), "records could not be stored");
+            self.notice(error.code(), error.to_string());
+        }
+        stored
+    }
+
+    /// TR-48, C12: a session that could not be written is tried again when it is needed.
+    async fn writable(&mut self) -> Result<(), ApiError> {
+        if self.closed {
+            return Err(ApiError::conflict(
+                "session_closed",
+                "the session is closed; nothing was changed; open it again",
+            ));
+        }
+        if self.store.is_failed() {
+            let at = self.host.source.now();
+            self.store
+                .reopen(at)
+                .await
+                .map_err(|error| api_error(&error))?;
+            self.recover().await;
+        }
+        Ok(())
+    }
+
+    fn emit(&self, turn_id: &str, seq: Option<u64>, event: Event) {
+        self.host.hub.publish(&Frame {
+            session_id: self.id.clone(),
+            turn_id: turn_id.to_owned(),
+            seq,
+            event,
+        });
+    }
+
+    fn notice(&self, code: &str, message: String) {
+        self.emit(
+            "",
+            None,
+            Event::Notice {
+                code: code.to_owned(),
+                message,
+            },
+        );
+    }
+
+    fn tool_view(&self, call: &Call) -> ToolView {
+        let read_only = !self.host.is_mutating(&call.proposed.name);
+        views::tool_view(&self.store.session, call, &self.in_flight(), read_only)
+    }
+
+    fn tool_view_of(&self, call_id: &str) -> Option<(String, ToolView)> {
+        let call = self.store.session.call(call_id)?;
+        Some((call.turn_id.clone(), self.tool_view(call)))
+    }
+
+    /// Tells that a call has its result, or that its state changed.
+    fn emit_result(&self, call_id: &str, seq: Option<u64>) {
+        if let Some((turn_id, tool)) = self.tool_view_of(call_id) {
+            self.emit(&turn_id, seq, Event::ToolResult { tool });
+        }
+    }
+
+    /// Tells of the messages in the transcript's end that these records made.
+    fn emit_messages(&self, entries: &[Entry]) {
+        let Some(first) = entries.first() else {
+            return;
+        };
+        for item in views::messages_since(&self.store.session, first.seq) {
+            let turn_id = item.turn_id.clone();
+            self.emit(&turn_id, Some(item.seq), Event::Message { item });
+        }
+    }
+
+    /// Writes the derived summary for lists, in the background.
+    fn write_index(&self) {
+        let summary = crate::host::summary::Summary::of(&self.store.session, &InFlight::new());
+        if let Ok(text) = serde_json::to_string(&summary) {
+            self.store.write_index(text);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What an actor is told.
+
+use holdfast_api::ApiError;
+use holdfast_api::recovery::ToolRecoverySnapshot;
+use holdfast_api::session::{Approve, Job, PatchSession, PendingPrompt, Status, Submit, Submitted};
+use holdfast_api::transcript::{
+    DiffReply, OutputPage, PageQuery, TranscriptPage, TranscriptSnapshot,
+};
+use holdfast_domain::recovery::admission::ActionRequest;
+use holdfast_domain::recovery::process::{ExitReceipt, Straggler};
+use holdfast_provider::{ModelEvent, ProviderError};
+use holdfast_tools::ToolOutcome;
+use tokio::sync::oneshot;
+
+/// Where an answer goes.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, ApiError>>;
+
+/// One message.
+pub(crate) enum Message {
+    /// From a client.
+    Command(Command),
+    /// From the model of a step.
+    Model {
+        turn_id: String,
+        step: u32,
+        item: Box<Result<ModelEvent, ProviderError>>,
+    },
+    /// A tool ended; `None` when its task panicked.
+    ToolEnded {
+        call_id: String,
+        attempt_id: String,
+        outcome: Box<Option<ToolOutcome>>,
+    },
+    /// A part of a running call's output.
+    Progress { attempt_id: String, text: String },
+    /// From the watcher of a job.
+    Job { attempt_id: String, news: JobNews },
+    /// Stop was asked for through the switch.
+    StopRequested,
+}
+
+/// What a job's watcher saw.
+pub(crate) enum JobNews {
+    /// The root process ended.
+    Exited(ExitReceipt),
+    /// Nothing of it is left.
+    Gone,
+    /// It was fenced before its start.
+    NotStarted,
+    /// Its supervisor is gone without a receipt.
+    Lost {
+        reason: String,
+        stragglers: Vec<Straggler>,
+    },
+}
+
+/// What a client asks.
+pub(crate) enum Command {
+    Status(Reply<Status>),
+    Submit(Submit, Reply<Submitted>),
+    Prompts(Reply<Vec<PendingPrompt>>),
+    Approve(Approve, Reply<()>),
+    Recovery(Reply<ToolRecoverySnapshot>),
+    Resolve(ActionRequest, String, Reply<ToolRecoverySnapshot>),
+    Patch(PatchSession, Reply<()>),
+    Page(PageQuery, Reply<TranscriptPage>),
+    Snapshot(Reply<TranscriptSnapshot>),
+    Diff(String, Reply<DiffReply>),
+    Output(String, u64, Reply<OutputPage>),
+    Jobs(Reply<Vec<Job>>),
+    CancelJob(String, Reply<()>),
+    /// Stop everything, store the end, give the session back.
+    Close(Reply<()>),
+}

@@ -1,0 +1,261 @@
+//! The recovery snapshot and a person's actions on it (TR-25…TR-34, TR-38).
+
+use holdfast_api::ApiError;
+use holdfast_api::recovery::{CallRecord, ToolRecoverySnapshot};
+use holdfast_api::session::session_path;
+use holdfast_domain::canonical::check_arguments;
+use holdfast_domain::recovery::admission::{Action, ActionRequest, Refusal, Situation, admit};
+use holdfast_domain::recovery::attempt::{
+    Attempt, Evidence, Inspection, InspectionState, Resolution,
+};
+use holdfast_domain::recovery::barrier;
+use holdfast_domain::recovery::file::FileVerdict;
+use holdfast_domain::recovery::process::ProcessEvidence;
+use holdfast_domain::transcript::record::{Inspected, Record, Resolved};
+use holdfast_tools::inspect_file;
+
+use super::Actor;
+
+/// TR-32: longest time of an inspection.
+const INSPECTION_TIME: std::time::Duration = std::time::Duration::from_secs(5);
+
+impl Actor {
+    /// TR-25, TR-26: the same view for the same state, byte for byte.
+    pub(super) fn recovery_snapshot(&self) -> ToolRecoverySnapshot {
+        let session = &self.store.session;
+        let in_flight = self.in_flight();
+        ToolRecoverySnapshot {
+            silent: false,
+            statistics: session.statistics(&in_flight).into(),
+            session_path: session_path(&self.id),
+            runtime_epoch: self.commits.current().runtime_epoch.clone(),
+            revision: String::new(),
+            calls: barrier::unresolved(session.attempts(), &in_flight)
+                .into_iter()
+                .map(CallRecord::of)
+                .collect(),
+            retry_enabled: false,
+            dismiss_enabled: true,
+        }
+        .sealed()
+    }
+
+    /// TR-29…TR-34: admitted, durable, then answered with the new snapshot.
+    pub(super) async fn resolve(
+        &mut self,
+        request: &ActionRequest,
+        source: &str,
+    ) -> Result<ToolRecoverySnapshot, ApiError> {
+        let snapshot = self.recovery_snapshot();
+        let attempt = self.store.session.attempt(&request.attempt_id);
+        let stragglers_live = attempt.is_some_and(|attempt| self.stragglers_live(attempt));
+        let situation = Situation {
+            closed: self.closed,
+            switching: false,
+            turn_running: self.running.is_some(),
+            session_path: &snapshot.session_path,
+            runtime_epoch: &snapshot.runtime_epoch,
+            revision: &snapshot.revision,
+            attempt,
+            executor_alive: self.in_flight().contains(&request.attempt_id) || stragglers_live,
+            retry_enabled: false,
+        };
+        admit(request, &situation).map_err(|refusal| self.refused(refusal))?;
+        self.writable().await?;
+        let record: Record = match request.action {
+            Action::Inspect => {
+                let inspection = self.inspect(&request.attempt_id).await?;
+                Inspected {
+                    attempt_id: request.attempt_id.clone(),
+                    inspection,
+                }
+                .into()
+            }
+            Action::Confirm => resolved(request, Resolution::Confirm, source),
+            Action::Reject => resolved(request, Resolution::Reject, source),
+            Action::Dismiss => resolved(request, Resolution::Dismiss, source),
+            Action::Retry => return Err(self.refused(Refusal::RetryDisabled)),
+        };
+        if self.commit(vec![record], Vec::new()).await.is_err() {
+            return Err(self.refused(Refusal::NotDurable));
+        }
+        let call_id = self
+            .store
+            .session
+            .attempt(&request.attempt_id)
+            .map(|attempt| attempt.identity.call_id.clone());
+        if let Some(call_id) = call_id {
+            self.emit_result(&call_id, Some(self.store.session.last_seq));
+        }
+        let mut snapshot = self.recovery_snapshot();
+        if request.action == Action::Inspect {
+            self.reveal(&mut snapshot, &request.attempt_id);
+        }
+        Ok(snapshot)
+    }
+
+    /// TR-27: only the reply to an inspection carries the arguments, of that attempt alone.
+    fn reveal(&self, snapshot: &mut ToolRecoverySnapshot, attempt_id: &str) {
+        let Some(attempt) = self.store.session.attempt(attempt_id) else {
+            return;
+        };
+        let arguments = self
+            .store
+            .session
+            .call(&attempt.identity.call_id)
+            .map(|call| {
+                check_arguments(&call.proposed.arguments)
+                    .unwrap_or_else(|_| serde_json::Value::String(call.proposed.arguments.clone()))
+            });
+        for call in &mut snapshot.calls {
+            if call.identity.attempt_id == attempt_id {
+                call.arguments.clone_from(&arguments);
+            }
+        }
+    }
+
+    /// TR-30, TR-41: with the present snapshot.
+    fn refused(&self, refusal: Refusal) -> ApiError {
+        let mut error = ApiError::conflict(refusal.code(), refusal.to_string());
+        error.snapshot = Some(Box::new(self.recovery_snapshot()));
+        error
+    }
+
+    /// SV-04: a named straggler that still carries the attempt's id.
+    fn stragglers_live(&self, attempt: &Attempt) -> bool {
+        !attempt.stragglers.is_empty()
+            && holdfast_supervisor::stragglers(&attempt.identity.attempt_id)
+                .is_ok_and(|found| !found.is_empty())
+    }
+
+    /// TR-32: looks, and executes nothing.
+    async fn inspect(&self, attempt_id: &str) -> Result<Inspection, ApiError> {
+        let Some(attempt) = self.store.session.attempt(attempt_id).cloned() else {
+            return Err(self.refused(Refusal::AttemptUnknown));
+        };
+        let inspection_id = self.host.source.id();
+        let unknown = |summary: &str| Inspection {
+            inspection_id: inspection_id.clone(),
+            state: InspectionState::Unknown,
+            evidence: Evidence::None,
+            summary: summary.to_owned(),
+        };
+        if let Some(intent) = attempt.file.clone() {
+            let Ok(workspace) = self.workspace.clone() else {
+                return Ok(unknown("the workspace can't be read now"));
+            };
+            let look = tokio::task::spawn_blocking(move || {
+                let found = inspect_file(&intent, &workspace);
+                (intent, found)
+            });
+            let Ok(Ok((intent, found))) = tokio::time::timeout(INSPECTION_TIME, look).await else {
+                return Ok(unknown("looking at the file took too long"));
+            };
+            if !found.same_target {
+                return Err(self.refused(Refusal::SinkChanged));
+            }
+            let (state, summary) = match found.verdict {
+                FileVerdict::Satisfied => (
+                    InspectionState::PostconditionSatisfied,
+                    "the file has the content that was to be written; that says what it is now, \
+                     not who wrote it",
+                ),
+                // The lock is held and the earlier executor died with its host: nothing of it can
+                // still publish.
+                FileVerdict::Unchanged => (
+                    InspectionState::AbsentFenced,
+                    "the file is as it was before; the write did not happen, and nothing is left \
+                     that could still do it",
+                ),
+                FileVerdict::Conflict => (
+                    InspectionState::Unknown,
+                    "the file has another content: neither that from before nor that which was to \
+                     be written",
+                ),
+                FileVerdict::Unknown => (InspectionState::Unknown, "the file can't be read now"),
+            };
+            return Ok(Inspection {
+                inspection_id,
+                state,
+                evidence: Evidence::File {
+                    path: intent.path,
+                    before: intent.before,
+                    after: intent.after,
+                    now: match found.verdict {
+                        FileVerdict::Unknown => None,
+                        FileVerdict::Satisfied | FileVerdict::Unchanged | FileVerdict::Conflict => {
+                            Some(found.now.unwrap_or_default())
+                        }
+                    },
+                },
+                summary: summary.to_owned(),
+            });
+        }
+        if attempt.supervised {
+            return Ok(self.inspect_process(&attempt, inspection_id).await);
+        }
+        Ok(unknown("this tool leaves nothing to look at"))
+    }
+
+    async fn inspect_process(&self, attempt: &Attempt, inspection_id: String) -> Inspection {
+        let folder = self.effects_root().join(&attempt.identity.attempt_id);
+        let (id, digest, boot) = (
+            attempt.identity.attempt_id.clone(),
+            attempt.identity.argument_digest.clone(),
+            attempt.boot_id.clone(),
+        );
+        let look = tokio::task::spawn_blocking(move || {
+            let evidence = holdfast_supervisor::look(&folder, &id, &digest, &boot, false);
+            (evidence, holdfast_supervisor::stragglers(&id))
+        });
+        let found = tokio::time::timeout(INSPECTION_TIME, look).await;
+        let (evidence, stragglers) = match found {
+            Ok(Ok((evidence, stragglers))) => (evidence.ok(), stragglers.unwrap_or_default()),
+            Ok(Err(_)) | Err(_) => (None, Vec::new()),
+        };
+        let (ended_by, exit) = match &evidence {
+            Some(ProcessEvidence::Exited { receipt, .. }) => (
+                serde_json::to_value(receipt.ended_by)
+                    .ok()
+                    .and_then(|word| word.as_str().map(str::to_owned))
+                    .unwrap_or_default(),
+                receipt.code,
+            ),
+            Some(
+                ProcessEvidence::NoFolder
+                | ProcessEvidence::Fenced
+                | ProcessEvidence::Running { .. }
+                | ProcessEvidence::Lost { .. },
+            )
+            | None => (String::new(), None),
+        };
+        let alive = !stragglers.is_empty();
+        Inspection {
+            inspection_id,
+            state: InspectionState::Unknown,
+            evidence: Evidence::Process {
+                alive,
+                ended_by,
+                exit,
+                stragglers,
+            },
+            summary: if alive {
+                "something of the command still runs; its outcome is open"
+            } else {
+                "nothing of the command runs any more; what it did before it ended can't be known \
+                 from here"
+            }
+            .to_owned(),
+        }
+    }
+}
+
+fn resolved(request: &ActionRequest, resolution: Resolution, source: &str) -> Record {
+    Resolved {
+        attempt_id: request.attempt_id.clone(),
+        resolution,
+        inspection_id: request.inspection_id.clone(),
+        source: source.to_owned(),
+    }
+    .into()
+}

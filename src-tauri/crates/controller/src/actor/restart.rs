@@ -1,0 +1,217 @@
+//! The first thing that an opened session does: account for what is open (TR-14, TR-18).
+//!
+//! Guarantees: nothing is executed; a real outcome is adopted once, by the holder of the session's
+//! lock; a second restart in the middle of this comes to the same end (C05).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use holdfast_domain::recovery::attempt::Attempt;
+use holdfast_domain::recovery::lifecycle::AttemptState;
+use holdfast_domain::recovery::process::{ExitReceipt, ProcessEvidence};
+use holdfast_domain::recovery::restart::{Findings, RestartStep, plan};
+use holdfast_domain::transcript::record::{Record, ResultSource};
+use holdfast_supervisor::{Claim, SupervisorError};
+use holdfast_tools::finish_shell;
+use tokio_util::sync::CancellationToken;
+
+use super::Actor;
+use super::ends::drop_folder;
+use crate::stops::{StopPoint, pass};
+
+impl Actor {
+    pub(super) async fn recover(&mut self) {
+        if let Some((length, saved_as)) = self.condition.tail.take() {
+            self.notice(
+                "log_tail_repaired",
+                format!(
+                    "the last {length} bytes of the session's log were incomplete; they are kept \
+                     in {saved_as}; everything before them is intact"
+                ),
+            );
+        }
+        let findings = self.findings();
+        let steps = plan(&self.store.session, &findings);
+        if !steps.is_empty() {
+            pass(StopPoint::RecoveryBegun);
+        }
+        for step in steps {
+            let changed = match &step {
+                RestartStep::Record(record) => attempt_of(record),
+                RestartStep::Adopt { attempt_id, .. } | RestartStep::Reattach { attempt_id } => {
+                    Some(attempt_id.clone())
+                }
+            };
+            let stored = match step {
+                RestartStep::Record(record) => self
+                    .commit(vec![record], Vec::new())
+                    .await
+                    .map(|_| ())
+                    .map_err(|error| error.to_string()),
+                RestartStep::Adopt {
+                    attempt_id,
+                    receipt,
+                    output_incomplete,
+                } => self.adopt(&attempt_id, &receipt, output_incomplete).await,
+                RestartStep::Reattach { attempt_id } => {
+                    self.reattach_or_keep(&attempt_id);
+                    Ok(())
+                }
+            };
+            if let Err(error) = stored {
+                // What could not be stored is found again at the next opening.
+                tracing::warn!(%error, "recovery could not be stored");
+                break;
+            }
+            pass(StopPoint::RecoveryHalf);
+            let call_id = changed
+                .and_then(|id| self.store.session.attempt(&id))
+                .map(|attempt| attempt.identity.call_id.clone());
+            if let Some(call_id) = call_id {
+                self.emit_result(&call_id, None);
+            }
+        }
+        self.sweep();
+        if self.running.is_none()
+            && let Some(asked) = &self.store.session.prompt
+        {
+            // Stop closes a question that outlived its turn.
+            self.switch.arm(&asked.turn_id, CancellationToken::new());
+        }
+    }
+
+    fn reattach_or_keep(&mut self, attempt_id: &str) {
+        let has_result = self
+            .store
+            .session
+            .attempt(attempt_id)
+            .is_some_and(|attempt| attempt.result.is_some() || attempt.late.is_some());
+        if has_result {
+            self.watch_survivors(attempt_id);
+        } else {
+            self.reattach(attempt_id);
+        }
+    }
+
+    async fn adopt(
+        &mut self,
+        attempt_id: &str,
+        receipt: &ExitReceipt,
+        incomplete: bool,
+    ) -> Result<(), String> {
+        let output = self.effects_root().join(attempt_id).join("output");
+        let command = self.command_of(attempt_id);
+        let outcome = finish_shell(&command, receipt, &output, incomplete);
+        self.store_outcome(attempt_id, outcome, ResultSource::Recovered)
+            .await
+            .map(|_| ())
+            .map_err(|(_, message)| message)
+    }
+
+    fn findings(&self) -> Findings {
+        let session = &self.store.session;
+        let root = self.effects_root();
+        let processes: BTreeMap<String, ProcessEvidence> = session
+            .attempts()
+            .filter(|attempt| is_open(attempt))
+            .filter_map(|attempt| {
+                let evidence = look(&root, attempt, &self.host.boot_id);
+                match evidence {
+                    Ok(evidence) => Some((attempt.identity.attempt_id.clone(), evidence)),
+                    Err(error) => {
+                        tracing::warn!(code = error.code(), "an effect folder can't be read");
+                        None
+                    }
+                }
+            })
+            .collect();
+        let orphans = holdfast_supervisor::list(&root)
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|name| session.attempt(name).is_none())
+            .collect();
+        Findings {
+            boot_id: self.host.boot_id.clone(),
+            processes,
+            damage: self.condition.damage.clone(),
+            orphans,
+            mutating_tools: self.host.mutating_tools(),
+        }
+    }
+
+    /// Removes effect folders whose attempt has its result. Those of unknown attempts stay.
+    fn sweep(&self) {
+        let root = self.effects_root();
+        for name in holdfast_supervisor::list(&root).unwrap_or_default() {
+            let settled = self.store.session.attempt(&name).is_some_and(|attempt| {
+                (attempt.result.is_some() && !attempt.job)
+                    || attempt.state == AttemptState::NotStarted
+                    || attempt.state == AttemptState::Cancelled
+            });
+            if settled && !self.jobs.contains_key(&name) {
+                drop_folder(&root.join(name));
+            }
+        }
+    }
+}
+
+/// Worth a look: supervised, and without a settled end, or with processes that live on.
+fn is_open(attempt: &Attempt) -> bool {
+    attempt.supervised
+        && match attempt.state {
+            AttemptState::Pending
+            | AttemptState::Started
+            | AttemptState::Running
+            | AttemptState::Unknown => true,
+            AttemptState::UserConfirmed | AttemptState::UserDismissed => attempt.late.is_none(),
+            AttemptState::Completed
+            | AttemptState::Failed
+            | AttemptState::Interrupted
+            | AttemptState::Cancelled
+            | AttemptState::NotStarted => attempt.job,
+        }
+}
+
+/// TR-18. A folder that was never made is made now and fenced: whoever would still come to start
+/// the command finds the start taken. That proves something in the same boot only.
+fn look(root: &Path, attempt: &Attempt, boot_id: &str) -> Result<ProcessEvidence, SupervisorError> {
+    let id = &attempt.identity.attempt_id;
+    let folder = root.join(id);
+    let evidence = holdfast_supervisor::look(
+        &folder,
+        id,
+        &attempt.identity.argument_digest,
+        &attempt.boot_id,
+        true,
+    )?;
+    let may_fence = evidence == ProcessEvidence::NoFolder
+        && attempt.boot_id == boot_id
+        && !boot_id.is_empty()
+        && !attempt.state.is_by_person();
+    if !may_fence {
+        return Ok(evidence);
+    }
+    let made = holdfast_files::create_private_folder(&folder);
+    if made.is_err() {
+        return Ok(evidence);
+    }
+    match holdfast_supervisor::claim_void(&folder, id, boot_id, 0)? {
+        Claim::Won => Ok(ProcessEvidence::Fenced),
+        Claim::Lost(_) => holdfast_supervisor::look(
+            &folder,
+            id,
+            &attempt.identity.argument_digest,
+            &attempt.boot_id,
+            true,
+        ),
+    }
+}
+
+fn attempt_of(record: &Record) -> Option<String> {
+    match record {
+        Record::NotStarted(record) => Some(record.attempt_id.clone()),
+        Record::AttemptChanged(record) => Some(record.attempt_id.clone()),
+        Record::AttemptPresumed(record) => Some(record.identity.attempt_id.clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,504 @@
+//! The turn's loop: a message, model requests, and the end.
+
+use futures_util::StreamExt;
+use holdfast_api::ApiError;
+use holdfast_api::event::Event;
+use holdfast_api::session::{LastError, Submit, Submitted};
+use holdfast_api::transcript::LiveMessage;
+use holdfast_domain::recovery::identity::call_id;
+use holdfast_domain::transcript::next::{Next, next};
+use holdfast_domain::transcript::record::{
+    AssistantMessage, ProposedCall, Record, SystemPrompt, TurnEnded, TurnStarted, Usage,
+    UserMessage,
+};
+use holdfast_domain::transcript::{notes, view};
+use holdfast_provider::{ModelEvent, ModelReply, ModelRequest, ProviderError};
+use tokio_util::sync::CancellationToken;
+
+use super::message::{Message, Reply};
+use super::{Actor, Running};
+use crate::prompt::system_prompt;
+use crate::stops::{StopPoint, pass};
+use crate::store::api_error;
+
+/// Largest message of a person, in bytes.
+pub(crate) const MAX_INPUT: usize = 4 * 1024 * 1024;
+
+impl Actor {
+    /// `POST /submit`: the answer means durable.
+    pub(super) async fn submit(&mut self, request: Submit, reply: Reply<Submitted>) {
+        match self.accept(request).await {
+            Ok((submitted, false)) => {
+                let _ = reply.send(Ok(submitted));
+            }
+            Ok((submitted, true)) => {
+                pass(StopPoint::SubmitDurable);
+                let turn_id = submitted.turn_id.clone();
+                let _ = reply.send(Ok(submitted));
+                self.begin(&turn_id, false).await;
+            }
+            Err(error) => {
+                let _ = reply.send(Err(error));
+            }
+        }
+    }
+
+    /// The stored message, and whether it is a new one.
+    async fn accept(&mut self, request: Submit) -> Result<(Submitted, bool), ApiError> {
+        let key = request.submission_id.unwrap_or_default();
+        if key.len() > 200 {
+            return Err(ApiError::bad_request(
+                "submission_id_invalid",
+                "submissionId is longer than 200 bytes; nothing was stored; use a shorter one",
+            ));
+        }
+        if request.input.trim().is_empty() {
+            return Err(ApiError::bad_request(
+                "input_empty",
+                "the message is empty; nothing was stored; write something",
+            ));
+        }
+        if request.input.len() > MAX_INPUT {
+            return Err(ApiError::new(
+                413,
+                "input_too_large",
+                format!("the message is larger than {MAX_INPUT} bytes; nothing was stored"),
+            ));
+        }
+        if let Some((turn_id, text)) = self.store.session.submission(&key) {
+            if *text != request.input {
+                return Err(ApiError::conflict(
+                    "idempotency_conflict",
+                    "this submissionId belongs to another message; nothing was stored; use a new \
+                     one",
+                ));
+            }
+            let submitted = Submitted {
+                turn_id: turn_id.clone(),
+                duplicate: true,
+            };
+            return Ok((submitted, false));
+        }
+        if self.running.is_some() {
+            return Err(ApiError::conflict(
+                "session_busy",
+                "a turn is running; the message was not stored; wait for its end, stop it, or \
+                 queue the message",
+            ));
+        }
+        self.writable().await?;
+        // TR-51: a new message closes what waits; every earlier call gets its one result.
+        let closed_prompt = self.store.session.prompt.clone();
+        let closings = notes::closings(&self.store.session);
+        let closed_calls: Vec<String> = self
+            .store
+            .session
+            .unanswered()
+            .iter()
+            .map(|call| call.proposed.call_id.clone())
+            .collect();
+        if !closings.is_empty() {
+            self.commit(closings, Vec::new())
+                .await
+                .map_err(|error| api_error(&error))?;
+        }
+        let mut records: Vec<Record> = Vec::new();
+        if self.store.session.system_prompt.is_none() {
+            let workspace = std::path::Path::new(&self.store.session.header.workspace);
+            records.push(
+                SystemPrompt {
+                    text: system_prompt(workspace),
+                }
+                .into(),
+            );
+        }
+        let note = notes::host_note(&self.store.session);
+        records.extend(note.map(Record::from));
+        let turn_id = self.host.source.id();
+        records.push(
+            UserMessage {
+                turn_id: turn_id.clone(),
+                text: request.input,
+                submission_id: key,
+            }
+            .into(),
+        );
+        let entries = self
+            .commit(records, Vec::new())
+            .await
+            .map_err(|error| api_error(&error))?;
+        for call in closed_calls {
+            self.emit_result(&call, None);
+        }
+        if let Some(prompt) = closed_prompt {
+            self.emit_prompt_closed(&prompt);
+        }
+        self.emit_messages(&entries);
+        self.unstored_end = None;
+        self.last_error = None;
+        let submitted = Submitted {
+            turn_id,
+            duplicate: false,
+        };
+        Ok((submitted, true))
+    }
+
+    /// Starts the loop of a turn; what it does first is read off the fold.
+    pub(super) async fn begin(&mut self, turn_id: &str, continuation: bool) {
+        let cancel = CancellationToken::new();
+        self.switch.arm(turn_id, cancel.clone());
+        self.running = Some(Running {
+            turn_id: turn_id.to_owned(),
+            cancel,
+            model: None,
+            calls: std::collections::BTreeMap::new(),
+            live: LiveMessage::default(),
+            streaming: false,
+        });
+        self.publish();
+        let started = TurnStarted {
+            turn_id: turn_id.to_owned(),
+            continuation,
+        };
+        match self.commit(vec![started.into()], Vec::new()).await {
+            Ok(entries) => {
+                let seq = entries.first().map(|entry| entry.seq);
+                self.emit(turn_id, seq, Event::TurnStarted { continuation });
+            }
+            Err(error) => {
+                self.end_turn("failed", error.code(), &error.to_string())
+                    .await;
+            }
+        }
+    }
+
+    /// Takes the turn as far as it goes without waiting for anything.
+    pub(super) async fn advance(&mut self) {
+        loop {
+            let Some(turn) = &self.running else {
+                return;
+            };
+            if turn.model.is_some() || self.store.session.prompt.is_some() {
+                return;
+            }
+            if turn.cancel.is_cancelled() {
+                if turn.calls.is_empty() {
+                    self.end_turn("cancelled", "", "").await;
+                }
+                return;
+            }
+            let running = self.running_calls();
+            let mutating = |call: &ProposedCall| self.host.is_mutating(&call.name);
+            match next(&self.store.session, &running, |call| !mutating(call)) {
+                Next::Model => self.ask_model().await,
+                Next::Calls(ids) => self.take_up(&ids).await,
+                Next::Synthetic(id) => self.answer_unknown(&id).await,
+                Next::Wait => return,
+                Next::Completed => self.end_turn("completed", "", "").await,
+                Next::TooManySteps => {
+                    self.end_turn(
+                        "failed",
+                        "too_many_steps",
+                        "the turn made as many model requests as one turn may; what was done is \
+                         kept; send a message to go on",
+                    )
+                    .await;
+                }
+            }
+        }
+    }
+
+    /// TR-15: within a turn, a call whose outcome is unknown gets its synthetic result.
+    async fn answer_unknown(&mut self, call_id: &str) {
+        let session = &self.store.session;
+        let Some(record) = session
+            .call(call_id)
+            .map(|call| notes::closing(session, call))
+        else {
+            return;
+        };
+        match self.commit(vec![record], Vec::new()).await {
+            Ok(entries) => self.emit_result(call_id, entries.first().map(|entry| entry.seq)),
+            Err(error) => {
+                self.end_turn("failed", error.code(), &error.to_string())
+                    .await;
+            }
+        }
+    }
+
+    async fn ask_model(&mut self) {
+        let client = self.host.models.client(&self.store.session.model);
+        let (client, model) = match client {
+            Ok(found) => found,
+            Err(error) => {
+                self.end_turn("failed", &error.code, &error.message).await;
+                return;
+            }
+        };
+        let messages = view::outbound(&self.store.session);
+        // TR-43: the gate is behind everything that shapes the request.
+        if let Err(error) = view::check_pairing(&messages) {
+            self.end_turn("failed", "transcript_unpaired", &error.to_string())
+                .await;
+            return;
+        }
+        let request = ModelRequest {
+            model,
+            messages,
+            tools: self.host.tool_specs.clone(),
+        };
+        let Some(turn) = &mut self.running else {
+            return;
+        };
+        let turn_id = turn.turn_id.clone();
+        let step = self
+            .store
+            .session
+            .turn
+            .as_ref()
+            .map_or(1, |turn| turn.steps + 1);
+        turn.live = LiveMessage {
+            turn_id: turn_id.clone(),
+            ..LiveMessage::default()
+        };
+        turn.streaming = false;
+        let outbox = self.outbox.clone();
+        turn.model = Some(tokio::spawn(async move {
+            let mut stream = client.stream(request);
+            while let Some(item) = stream.next().await {
+                let message = Message::Model {
+                    turn_id: turn_id.clone(),
+                    step,
+                    item: Box::new(item),
+                };
+                if outbox.send(message).is_err() {
+                    return;
+                }
+            }
+        }));
+    }
+
+    /// What the model of a step says. Items of an earlier step or turn are dropped.
+    pub(super) async fn model_item(
+        &mut self,
+        turn_id: &str,
+        step: u32,
+        item: Result<ModelEvent, ProviderError>,
+    ) {
+        let steps = self
+            .store
+            .session
+            .turn
+            .as_ref()
+            .map_or(0, |turn| turn.steps);
+        let Some(turn) = &mut self.running else {
+            return;
+        };
+        if turn.turn_id != turn_id || step != steps + 1 || turn.model.is_none() {
+            return;
+        }
+        match item {
+            Ok(ModelEvent::Text(text)) => {
+                turn.streaming = true;
+                turn.live.text.push_str(&text);
+                self.emit(turn_id, None, Event::Text { text });
+            }
+            Ok(ModelEvent::Reasoning(text)) => {
+                turn.streaming = false;
+                turn.live.reasoning.push_str(&text);
+                self.emit(turn_id, None, Event::Reasoning { text });
+            }
+            Ok(ModelEvent::ToolCall { .. }) => turn.streaming = false,
+            Ok(ModelEvent::Retrying {
+                attempt,
+                wait_ms,
+                code,
+                message,
+            }) => {
+                turn.streaming = false;
+                let retrying = Event::Retrying {
+                    attempt,
+                    wait_ms,
+                    code: code.to_owned(),
+                    message,
+                };
+                self.emit(turn_id, None, retrying);
+            }
+            Ok(ModelEvent::Finished(reply)) => {
+                turn.model = None;
+                turn.streaming = false;
+                self.finished(turn_id, step, reply).await;
+            }
+            Err(error) => {
+                turn.model = None;
+                turn.streaming = false;
+                self.keep_partial().await;
+                self.end_turn("failed", error.code(), &error.to_string())
+                    .await;
+            }
+        }
+    }
+
+    /// Stores the model's message, together with the records of the calls that are taken up first.
+    async fn finished(&mut self, turn_id: &str, step: u32, reply: ModelReply) {
+        let usage = reply.usage.map(|usage| Usage {
+            input: usage.input,
+            output: usage.output,
+            cached_input: usage.cached_input,
+            reasoning: usage.reasoning,
+        });
+        let calls = self.proposals(reply.calls);
+        let message = AssistantMessage {
+            turn_id: turn_id.to_owned(),
+            step,
+            text: reply.text,
+            reasoning: reply.reasoning,
+            calls,
+            finish_reason: reply.finish_reason,
+            usage,
+            partial: false,
+        };
+        if let Some(turn) = &mut self.running {
+            turn.live = LiveMessage::default();
+        }
+        self.take_up_first(message).await;
+        if let Some(usage) = usage {
+            self.emit(turn_id, None, Event::Usage { usage });
+        }
+    }
+
+    /// TR-06: our ids for the provider's.
+    fn proposals(&self, calls: Vec<holdfast_provider::ModelCall>) -> Vec<ProposedCall> {
+        let mut proposed: Vec<ProposedCall> = Vec::new();
+        for call in calls {
+            let taken = |id: &str| {
+                self.store.session.call(id).is_some() || proposed.iter().any(|p| p.call_id == id)
+            };
+            let id = call_id(&call.provider_id, taken, &self.host.source.id());
+            proposed.push(ProposedCall {
+                call_id: id,
+                provider_id: call.provider_id,
+                name: call.name,
+                arguments: call.arguments,
+            });
+        }
+        proposed
+    }
+
+    /// C20: what was streamed of an answer that is cut short is kept, and marked.
+    async fn keep_partial(&mut self) {
+        let Some(turn) = &mut self.running else {
+            return;
+        };
+        let live = std::mem::take(&mut turn.live);
+        if live.text.is_empty() && live.reasoning.is_empty() {
+            return;
+        }
+        let steps = self
+            .store
+            .session
+            .turn
+            .as_ref()
+            .map_or(0, |turn| turn.steps);
+        let message = AssistantMessage {
+            turn_id: turn.turn_id.clone(),
+            step: steps + 1,
+            text: live.text,
+            reasoning: live.reasoning,
+            partial: true,
+            finish_reason: "interrupted".to_owned(),
+            ..AssistantMessage::default()
+        };
+        if let Ok(entries) = self.commit(vec![message.into()], Vec::new()).await {
+            self.emit_messages(&entries);
+        }
+    }
+
+    /// Stop: the model's socket closes, running tools are told, questions close.
+    pub(super) async fn stop_requested(&mut self) {
+        if let Some(turn) = &mut self.running {
+            if !turn.cancel.is_cancelled() {
+                return;
+            }
+            if let Some(model) = turn.model.take() {
+                model.abort();
+                turn.streaming = false;
+                self.keep_partial().await;
+            }
+        }
+        if self.store.session.prompt.is_some() {
+            self.close_prompt("not_started", "not started: the person stopped the turn")
+                .await;
+            if self.running.is_none() {
+                self.switch.disarm();
+            }
+        }
+    }
+
+    /// Stores a turn's end. What can't be stored is ended all the same, and shown as failed.
+    pub(super) async fn end_turn(&mut self, status: &str, code: &str, message: &str) {
+        let Some(mut turn) = self.running.take() else {
+            return;
+        };
+        if let Some(model) = turn.model.take() {
+            model.abort();
+        }
+        self.finishing = true;
+        self.switch.disarm();
+        self.publish();
+        let ended = TurnEnded {
+            turn_id: turn.turn_id.clone(),
+            status: status.to_owned(),
+            code: code.to_owned(),
+            message: message.to_owned(),
+        };
+        let stored = self.commit(vec![ended.into()], Vec::new()).await;
+        let (status, code, message, seq) = match &stored {
+            Ok(entries) => (
+                status,
+                code.to_owned(),
+                message.to_owned(),
+                entries.first().map(|entry| entry.seq),
+            ),
+            Err(error) => {
+                self.unstored_end = Some("failed".to_owned());
+                ("failed", error.code().to_owned(), error.to_string(), None)
+            }
+        };
+        if status == "failed" {
+            self.last_error = Some(LastError {
+                code: code.clone(),
+                message: message.clone(),
+            });
+        }
+        self.prepared.clear();
+        self.finishing = false;
+        // The next state is published before the turn's end is told, so that a client that hears
+        // of the end finds the session idle.
+        self.publish();
+        self.emit(
+            &turn.turn_id,
+            seq,
+            Event::TurnDone {
+                status: status.to_owned(),
+                code,
+                message,
+            },
+        );
+        self.write_index();
+    }
+
+    /// Everything is told to end; the actor goes when the last of it has.
+    pub(super) async fn close(&mut self) {
+        self.closed = true;
+        self.switch.stop(None);
+        for (attempt_id, job) in &mut self.jobs {
+            job.stopping = true;
+            job.stop.cancel();
+            tracing::debug!(attempt = %attempt_id, "a job is told to stop");
+        }
+        if self.running.is_some() {
+            self.stop_requested().await;
+        }
+    }
+}

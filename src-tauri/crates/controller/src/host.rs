@@ -1,0 +1,264 @@
+//! A host of sessions on this machine: opens, lists, creates and hands requests to the actors.
+//!
+//! Guarantees: one actor for each open session; a session that another process holds is refused
+//! with its holder; a request that names no session means the current one, and one that asserts a
+//! session is refused when another would answer (TR-41).
+
+mod list;
+mod open;
+mod operations;
+pub(crate) mod summary;
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_api::ApiError;
+use holdfast_domain::transcript::outbound::ToolSpec;
+use holdfast_files::{Disk, Storage};
+use holdfast_journal::Holder;
+use holdfast_supervisor::{OnHostLoss, SupervisorError};
+use holdfast_tools::{Registry, RegistryConfig, command_environment};
+use tokio::sync::Mutex;
+
+use crate::actor::SessionHandle;
+use crate::config::{Config, HostLoss};
+use crate::hub::Hub;
+use crate::models::Models;
+use crate::source::Source;
+
+/// SV-03: between TERM and KILL.
+pub(crate) const SHELL_GRACE: Duration = Duration::from_secs(2);
+/// Bytes of one command's output that are kept.
+pub(crate) const OUTPUT_CAP: u64 = 64 * 1024 * 1024;
+/// Longest time that a host waits for its sessions to end.
+const CLOSE_TIME: Duration = Duration::from_secs(12);
+
+/// What a host is made of.
+pub struct HostOptions {
+    /// Where everything is kept.
+    pub data: PathBuf,
+    /// The configuration.
+    pub config: Config,
+    /// Time and randomness.
+    pub source: Arc<dyn Source>,
+    /// Finds models.
+    pub models: Arc<dyn Models>,
+    /// The layer under the session logs; the disk, but in tests of faults.
+    pub storage: Arc<dyn Storage>,
+}
+
+impl HostOptions {
+    /// On the real disk.
+    pub fn new(
+        data: PathBuf,
+        config: Config,
+        source: Arc<dyn Source>,
+        models: Arc<dyn Models>,
+    ) -> Self {
+        Self {
+            data,
+            config,
+            source,
+            models,
+            storage: Arc::new(Disk),
+        }
+    }
+}
+
+/// What all sessions of a host share.
+pub(crate) struct Shared {
+    pub(crate) data: PathBuf,
+    pub(crate) config: Config,
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) models: Arc<dyn Models>,
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) tool_specs: Vec<ToolSpec>,
+    pub(crate) boot_id: String,
+    pub(crate) supervisor_binary: PathBuf,
+    pub(crate) runtime_folder: Option<PathBuf>,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) holder: Holder,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Shared")
+            .field("data", &self.data)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// Calls of that tool may have effects. An unknown tool is refused before it could have any.
+    pub(crate) fn is_mutating(&self, tool: &str) -> bool {
+        MUTATING.contains(&tool)
+    }
+
+    pub(crate) fn mutating_tools(&self) -> BTreeSet<String> {
+        MUTATING.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    pub(crate) fn shell_timeout(&self) -> Duration {
+        Duration::from_secs(self.config.agent.shell_timeout_s)
+    }
+
+    pub(crate) fn on_host_loss(&self) -> OnHostLoss {
+        match self.config.agent.on_host_loss {
+            HostLoss::Finish => OnHostLoss::Finish,
+            HostLoss::Stop => OnHostLoss::Stop,
+        }
+    }
+}
+
+const MUTATING: [&str; 3] = ["write_file", "edit_file", "shell"];
+
+/// A host of sessions. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Host {
+    shared: Arc<Shared>,
+    sessions: Arc<Mutex<HashMap<String, SessionHandle>>>,
+}
+
+impl Host {
+    /// Makes a host; opens no session.
+    ///
+    /// # Errors
+    /// The data folder can't be made, or the tools have a defect.
+    pub fn new(options: HostOptions) -> Result<Self, ApiError> {
+        let failed = |what: &str, error: &dyn std::fmt::Display| {
+            ApiError::internal(
+                "host_start_failed",
+                format!("{what}: {error}; nothing was changed; check the data folder"),
+            )
+        };
+        let sessions = options.data.join("sessions");
+        holdfast_files::create_private_folder(&sessions)
+            .map_err(|error| failed("the data folder can't be made", &error))?;
+        let data = options
+            .data
+            .canonicalize()
+            .map_err(|error| failed("the data folder can't be read", &error))?;
+        let registry = Registry::new(RegistryConfig::default())
+            .map_err(|error| failed("the tools can't be set up", &error))?;
+        let tool_specs = registry
+            .specs()
+            .iter()
+            .map(|spec| ToolSpec {
+                name: spec.name.clone(),
+                description: spec.description.clone(),
+                parameters: spec.parameters.clone(),
+            })
+            .collect();
+        let boot_id = holdfast_supervisor::boot_id().unwrap_or_else(|error| {
+            tracing::warn!(code = error.code(), "this machine's boot can't be told");
+            String::new()
+        });
+        let environment = command_environment(
+            std::env::vars_os(),
+            &options.config.key_names(),
+            &options.config.agent.env_keep,
+        );
+        let holder = Holder {
+            pid: std::process::id(),
+            host: host_name(),
+            since: options.source.now(),
+        };
+        Ok(Self {
+            shared: Arc::new(Shared {
+                supervisor_binary: supervisor_binary(&data),
+                runtime_folder: runtime_folder(),
+                hub: Arc::new(Hub::new(options.source.id())),
+                data,
+                config: options.config,
+                source: options.source,
+                models: options.models,
+                storage: options.storage,
+                registry: Arc::new(registry),
+                tool_specs,
+                boot_id,
+                environment,
+                holder,
+            }),
+            sessions: Arc::default(),
+        })
+    }
+
+    /// The event stream.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.shared.hub
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.shared.config
+    }
+
+    /// Opens every session that has something running or open, so that lists and states tell the
+    /// truth without being asked about each (TR-18, TR-47). Meant to run in the background.
+    pub async fn recover_all(&self) {
+        let folder = self.shared.sessions_folder();
+        let found = tokio::task::spawn_blocking(move || {
+            let mut ids = list::session_ids(&folder);
+            ids.retain(|id| list::has_effects(&folder.join(id)));
+            ids
+        })
+        .await;
+        for id in found.unwrap_or_default() {
+            if let Err(error) = self.session(&id).await {
+                tracing::info!(code = %error.code, "a session with open effects was not opened");
+            }
+        }
+    }
+
+    /// Stops what runs, stores it, and gives all sessions back. Queued input is kept.
+    pub async fn close(&self) {
+        let handles: Vec<SessionHandle> = self
+            .sessions
+            .lock()
+            .await
+            .drain()
+            .map(|(_, handle)| handle)
+            .collect();
+        let closing = handles.iter().map(open::close_session);
+        let all = futures_util::future::join_all(closing);
+        if tokio::time::timeout(CLOSE_TIME, all).await.is_err() {
+            tracing::warn!("some sessions did not end in time; their commands go on");
+        }
+    }
+}
+
+fn host_name() -> String {
+    holdfast_files::read_bounded(std::path::Path::new("/proc/sys/kernel/hostname"), 256)
+        .ok()
+        .map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned())
+        .or_else(|| std::env::var("COMPUTERNAME").ok())
+        .or_else(|| std::env::var("HOSTNAME").ok())
+        .unwrap_or_default()
+}
+
+/// SV-08: the installed copy, so that an update of the program can't break a running command. What
+/// is missing is said by the command that needs it.
+fn supervisor_binary(data: &std::path::Path) -> PathBuf {
+    let found = holdfast_supervisor::find_binary().and_then(|binary| {
+        holdfast_supervisor::install_binary(&binary, data).or_else(|error| {
+            tracing::warn!(code = error.code(), "the supervisor runs from where it is");
+            Ok::<_, SupervisorError>(binary)
+        })
+    });
+    found.unwrap_or_else(|error| {
+        tracing::warn!(code = error.code(), "commands can't be run: {error}");
+        PathBuf::from("holdfast-supervisor")
+    })
+}
+
+/// Without a private folder for sockets, files alone are used (SV-07).
+fn runtime_folder() -> Option<PathBuf> {
+    holdfast_supervisor::private_runtime_folder()
+        .inspect_err(|error| tracing::info!(code = error.code(), "no private folder for sockets"))
+        .ok()
+}

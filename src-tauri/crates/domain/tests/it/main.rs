@@ -1,0 +1,20 @@
+//! Tests of the rules as a caller sees them: records or values in, whole values out.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod admission;
+mod arguments;
+mod barrier;
+mod fold;
+mod identity;
+mod log;
+mod next;
+mod notes;
+mod outbound;
+mod outcomes;
+mod prefix;
+mod records;
+mod reduce;
+mod restart;
+mod runtime;
+mod vectors;
