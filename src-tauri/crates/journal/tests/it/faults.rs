@@ -136,9 +136,8 @@ fn faultless_operations() -> u64 {
     session.faulty.operations()
 }
 
-const FAULTS: [Fault; 6] = [
+const FAULTS: [Fault; 5] = [
     Fault::Fail(ErrorKind::StorageFull),
-    Fault::Fail(ErrorKind::PermissionDenied),
     Fault::Short,
     Fault::Torn,
     Fault::Lose,
@@ -150,7 +149,7 @@ fn every_plan(mut work: impl FnMut(&Session, Plan)) {
     let mut hits = 0;
     for fault in FAULTS {
         for first in 1..=operations {
-            for last in [first, first + 1, first + 2, first + 4, first + 6, u64::MAX] {
+            for last in [first, first + 1, first + 4, u64::MAX] {
                 let plan = Plan {
                     fault,
                     first,
@@ -164,7 +163,7 @@ fn every_plan(mut work: impl FnMut(&Session, Plan)) {
             }
         }
     }
-    assert!(hits > 500, "the plans met {hits} runs");
+    assert!(hits > 300, "the plans met {hits} runs");
 }
 
 #[test]
