@@ -42,6 +42,8 @@ use verdict::{Call, Verdict};
 const QUIET: Duration = Duration::from_millis(100);
 /// But at most this long after it.
 const QUIET_LIMIT: Duration = Duration::from_secs(1);
+/// The longest grace between TERM and KILL, whatever the request says.
+const GRACE_LIMIT: Duration = Duration::from_secs(3600);
 /// Between two looks for the file `stop`.
 const STOP_FILE: Duration = Duration::from_millis(200);
 /// How long a supervisor waits for `alive` while others look at its lock.
@@ -240,7 +242,7 @@ impl Keeper<'_> {
         if self.root_ended.is_some() && !self.verdict.given() {
             self.close_call_by_itself();
         }
-        let grace = Duration::from_millis(self.request.grace_ms);
+        let grace = Duration::from_millis(self.request.grace_ms).min(GRACE_LIMIT);
         self.ending = Some(Ending::begin(by, now, grace));
     }
 

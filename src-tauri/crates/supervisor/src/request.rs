@@ -75,7 +75,7 @@ pub struct Request {
     pub env: Vec<(OsString, OsString)>,
     /// Milliseconds awake after which the tree is ended; `None`: no limit.
     pub timeout_ms: Option<u64>,
-    /// Milliseconds between TERM and KILL, 2000 by default.
+    /// Milliseconds between TERM and KILL: 2000 as a rule, an hour at most (SV-03).
     pub grace_ms: u64,
     /// Bytes of output that are kept.
     pub output_cap: u64,

@@ -41,8 +41,10 @@ async fn sv_03_stop_leaves_nothing_of_a_tree_that_ignores_term() {
 #[tokio::test]
 async fn tr_11_a_proven_stop_is_interrupted_and_its_words_are_kept() {
     let stage = Stage::new();
-    let request =
+    let mut request =
         stage.request("trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.02; done");
+    // Nothing but the command's own obedience ends it before the test's deadline.
+    request.grace_ms = 600_000;
     let mut attachment = stage.start(&request);
     assert_eq!(
         next(&mut attachment).await,
@@ -112,10 +114,9 @@ async fn sv_03_a_stopped_process_is_ended_within_the_grace() {
 #[tokio::test]
 async fn sv_03_a_timeout_ends_the_tree() {
     let stage = Stage::new();
-    let mut request = stage.request("echo begun; sleep 600 & sleep 600");
-    request.timeout_ms = Some(150);
-    let (output, receipt) = stage.run(&request).await;
-    assert_eq!(output, "begun\n");
+    let mut request = stage.request("sleep 600 & sleep 600");
+    request.timeout_ms = Some(300);
+    let (_, receipt) = stage.run(&request).await;
     assert_eq!(
         (receipt.ended_by, receipt.tree_proof),
         (EndedBy::Timeout, TreeProof::Full)

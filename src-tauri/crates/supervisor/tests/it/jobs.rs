@@ -93,7 +93,10 @@ async fn tr_50_a_job_that_never_is_quiet_does_not_hold_its_call_either() {
 #[tokio::test]
 async fn tr_50_output_just_after_the_exit_still_belongs_to_the_call() {
     let stage = Stage::new();
-    let request = stage.request("(sleep 0.05; echo late) & echo early");
+    // The root can be signalled until the supervisor has reaped it: so "late" comes surely after
+    // the exit was seen.
+    let request =
+        stage.request("(while kill -0 $$ 2> /dev/null; do :; done; echo late) & echo early");
     let (output, receipt) = stage.run(&request).await;
     assert_eq!(output, "early\nlate\n");
     assert_eq!(receipt.tree_proof, TreeProof::Full);

@@ -106,16 +106,16 @@ async fn c32_a_killed_supervisor_means_lost_with_its_straggler_named() {
     until("it is sleep", || {
         (fs::read_to_string(format!("/proc/{straggler}/comm")).ok()? == "sleep\n").then_some(())
     });
+    // What is still in the pipe dies with its reader, so the output is seen first.
+    assert_eq!(
+        next(&mut attachment).await,
+        Progress::Output(b"some\n".to_vec())
+    );
     signal(stage.supervisor_of(&request), Signal::KILL);
-    let mut output = Vec::new();
-    let told = loop {
-        match next(&mut attachment).await {
-            Progress::Output(more) => output.extend(more),
-            Progress::Lost { stragglers, .. } => break stragglers,
-            other => panic!("{other:?}"),
-        }
+    let told = match next(&mut attachment).await {
+        Progress::Lost { stragglers, .. } => stragglers,
+        other => panic!("{other:?}"),
     };
-    assert_eq!(output, b"some\n");
     let ProcessEvidence::Lost { stragglers, reason } = stage.look(&request) else {
         panic!("it should be lost");
     };
