@@ -142,11 +142,12 @@ pub struct SessionState {
 }
 
 /// `POST /sessions`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreateSession {
-    /// Absolute path of a folder.
-    pub workspace: String,
+    /// Absolute path of a folder; the host's own default without it, if it has one.
+    #[serde(default)]
+    pub workspace: Option<String>,
     /// Title.
     #[serde(default)]
     pub title: Option<String>,

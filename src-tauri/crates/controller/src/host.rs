@@ -4,10 +4,14 @@
 //! with its holder; a request that names no session means the current one, and one that asserts a
 //! session is refused when another would answer (TR-41).
 
+mod check;
 mod list;
 mod open;
 mod operations;
+mod reading;
 pub(crate) mod summary;
+
+pub use check::{Check, Finding};
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -40,6 +44,8 @@ const CLOSE_TIME: Duration = Duration::from_secs(12);
 pub struct HostOptions {
     /// Where everything is kept.
     pub data: PathBuf,
+    /// Workspace of sessions that name none.
+    pub workspace: Option<PathBuf>,
     /// The configuration.
     pub config: Config,
     /// Time and randomness.
@@ -60,6 +66,7 @@ impl HostOptions {
     ) -> Self {
         Self {
             data,
+            workspace: None,
             config,
             source,
             models,
@@ -71,6 +78,7 @@ impl HostOptions {
 /// What all sessions of a host share.
 pub(crate) struct Shared {
     pub(crate) data: PathBuf,
+    pub(crate) workspace: Option<PathBuf>,
     pub(crate) config: Config,
     pub(crate) source: Arc<dyn Source>,
     pub(crate) models: Arc<dyn Models>,
@@ -174,6 +182,7 @@ impl Host {
                 runtime_folder: runtime_folder(),
                 hub: Arc::new(Hub::new(options.source.id())),
                 data,
+                workspace: options.workspace,
                 config: options.config,
                 source: options.source,
                 models: options.models,
@@ -193,11 +202,6 @@ impl Host {
         &self.shared.hub
     }
 
-    /// The configuration.
-    pub fn config(&self) -> &Config {
-        &self.shared.config
-    }
-
     /// Opens every session that has something running or open, so that lists and states tell the
     /// truth without being asked about each (TR-18, TR-47). Meant to run in the background.
     pub async fn recover_all(&self) {
@@ -215,8 +219,17 @@ impl Host {
         }
     }
 
-    /// Stops what runs, stores it, and gives all sessions back. Queued input is kept.
+    /// Stops what runs, stores it, and gives all sessions back. Open questions are kept.
     pub async fn close(&self) {
+        self.end(false).await;
+    }
+
+    /// As [`Host::close`], but jobs go on under their supervisors (SV-09).
+    pub async fn release(&self) {
+        self.end(true).await;
+    }
+
+    async fn end(&self, keep_jobs: bool) {
         let handles: Vec<SessionHandle> = self
             .sessions
             .lock()
@@ -224,7 +237,9 @@ impl Host {
             .drain()
             .map(|(_, handle)| handle)
             .collect();
-        let closing = handles.iter().map(open::close_session);
+        let closing = handles
+            .iter()
+            .map(|handle| open::close_session(handle, keep_jobs));
         let all = futures_util::future::join_all(closing);
         if tokio::time::timeout(CLOSE_TIME, all).await.is_err() {
             tracing::warn!("some sessions did not end in time; their commands go on");

@@ -10,6 +10,9 @@ use holdfast_provider::{Limits, ModelClient};
 
 use crate::config::Config;
 
+pub use holdfast_provider::Limits as RequestLimits;
+pub use holdfast_provider::demo::{TASK as DEMO_TASK, sample_project};
+
 /// Pace of the demo model's stream.
 const DEMO_PACE: Duration = Duration::from_millis(12);
 

@@ -56,9 +56,9 @@ impl Actor {
             Command::CancelJob(id, reply) => {
                 let _ = reply.send(self.cancel_job(&id));
             }
-            Command::Close(reply) => {
+            Command::Close { keep_jobs, reply } => {
                 self.closing.push(reply);
-                self.close().await;
+                self.close(keep_jobs).await;
             }
         }
     }

@@ -70,5 +70,5 @@ pub(crate) enum Command {
     Jobs(Reply<Vec<Job>>),
     CancelJob(String, Reply<()>),
     /// Stop everything, store the end, give the session back.
-    Close(Reply<()>),
+    Close { keep_jobs: bool, reply: Reply<()> },
 }

@@ -488,17 +488,33 @@ impl Actor {
         self.write_index();
     }
 
-    /// Everything is told to end; the actor goes when the last of it has.
-    pub(super) async fn close(&mut self) {
+    /// Everything is told to end; the actor goes when the last of it has. A question that waits
+    /// for a person stays open, as over a crash (TR-51).
+    pub(super) async fn close(&mut self, keep_jobs: bool) {
         self.closed = true;
-        self.switch.stop(None);
-        for (attempt_id, job) in &mut self.jobs {
+        if keep_jobs {
+            // Their watchers end with this process; their supervisors go on.
+            self.jobs.clear();
+        }
+        for job in self.jobs.values_mut() {
             job.stopping = true;
             job.stop.cancel();
-            tracing::debug!(attempt = %attempt_id, "a job is told to stop");
         }
-        if self.running.is_some() {
-            self.stop_requested().await;
+        let waits = self.store.session.prompt.is_some();
+        match &self.running {
+            Some(turn) if waits && turn.calls.is_empty() => {
+                self.end_turn(
+                    "interrupted",
+                    "host_closed",
+                    "the program was closed while it waited for an answer; the question is kept",
+                )
+                .await;
+            }
+            Some(_) => {
+                self.switch.stop(None);
+                self.stop_requested().await;
+            }
+            None => {}
         }
     }
 }

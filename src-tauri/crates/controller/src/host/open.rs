@@ -15,10 +15,13 @@ use crate::actor::{Actor, SessionHandle};
 use crate::config::Mode;
 use crate::store::{Store, api_error};
 
-/// Tells a session to end, and waits until it has.
-pub(super) async fn close_session(handle: &SessionHandle) {
+/// Tells a session to end, and waits until it has. With `keep_jobs` what runs without a turn goes
+/// on under its supervisor.
+pub(super) async fn close_session(handle: &SessionHandle, keep_jobs: bool) {
     // A session that is closed already is what was wanted.
-    let _ = handle.ask(Command::Close).await;
+    let _ = handle
+        .ask(|reply| Command::Close { keep_jobs, reply })
+        .await;
 }
 
 impl Host {
@@ -97,7 +100,18 @@ impl Host {
     }
 
     pub(super) async fn create(&self, request: CreateSession) -> Result<CreatedSession, ApiError> {
-        let workspace = checked_workspace(&request.workspace, &self.shared.data)?;
+        let default = self.shared.workspace.as_ref();
+        let given = request
+            .workspace
+            .or_else(|| default.map(|path| path.to_string_lossy().into_owned()))
+            .ok_or_else(|| {
+                ApiError::bad_request(
+                    "workspace_missing",
+                    "no workspace was named and this host has no default; no session was created; \
+                     send the absolute path of a folder",
+                )
+            })?;
+        let workspace = checked_workspace(&given, &self.shared.data)?;
         let mode = match request.mode.as_deref() {
             None => self.shared.config.agent.mode,
             Some(word) => Mode::parse(word).ok_or_else(|| {
@@ -180,7 +194,7 @@ impl Host {
             ));
         }
         self.sessions.lock().await.remove(id);
-        close_session(&handle).await;
+        close_session(&handle, false).await;
         let trash = self.shared.data.join("trash");
         let target = trash.join(format!("{id}-{}", self.shared.source.now()));
         let moved = holdfast_files::create_private_folder(&trash)
@@ -206,7 +220,7 @@ async fn blocking<T: Send + 'static>(
     })
 }
 
-fn unknown_session() -> ApiError {
+pub(super) fn unknown_session() -> ApiError {
     ApiError::not_found(
         "session_not_found",
         "there is no such session; nothing was done; look at the list of sessions",

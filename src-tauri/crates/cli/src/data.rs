@@ -1,0 +1,46 @@
+//! The data folder, and a host on it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use holdfast_controller::config::Config;
+use holdfast_controller::models::{ConfiguredModels, RequestLimits};
+use holdfast_controller::source::SystemSource;
+use holdfast_controller::{Host, HostOptions};
+
+/// The data folder: as given, else `holdfast` in the platform's local data folder.
+pub(crate) fn folder(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    let folder = match given {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        Some(_) | None => dirs::data_local_dir()
+            .context("this user has no data folder; say with --data where everything is to be kept")?
+            .join("holdfast"),
+    };
+    std::path::absolute(&folder)
+        .with_context(|| format!("{} can't be used as data folder", folder.display()))
+}
+
+/// A host on that folder, with its configuration. `workspace` is the default of new sessions.
+pub(crate) fn host(data: PathBuf, workspace: Option<PathBuf>) -> anyhow::Result<Host> {
+    holdfast_files::create_private_folder(&data).with_context(|| {
+        format!(
+            "the data folder {} can't be made; choose another with --data",
+            data.display()
+        )
+    })?;
+    let config = Config::read(&data.join("config.toml"))?;
+    let models = ConfiguredModels::new(config.clone(), RequestLimits::default());
+    let mut options = HostOptions::new(data, config, Arc::new(SystemSource), Arc::new(models));
+    options.workspace = workspace
+        .map(|path| {
+            std::fs::canonicalize(&path).with_context(|| {
+                format!(
+                    "the workspace {} does not exist or can't be read; choose another folder",
+                    path.display()
+                )
+            })
+        })
+        .transpose()?;
+    Ok(Host::new(options)?)
+}

@@ -1,0 +1,100 @@
+//! `holdfast recovery`: the person's actions on calls whose outcome is unknown.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use holdfast_api::host::Selector;
+use holdfast_api::recovery::{CallRecord, ToolRecoverySnapshot};
+use holdfast_api::{ApiError, SessionHost};
+use holdfast_controller::Host;
+use holdfast_domain::recovery::admission::{Action, ActionRequest};
+
+use crate::arguments::{Recovery, RecoveryAction};
+use crate::data;
+
+pub(crate) async fn recovery(folder: Option<PathBuf>, options: Recovery) -> anyhow::Result<u8> {
+    let host = data::host(data::folder(folder)?, None)?;
+    let done = act(&host, &options).await;
+    // What still runs goes on under its supervisor.
+    host.release().await;
+    let snapshot = done?;
+    let mut out = std::io::stdout();
+    if options.json {
+        writeln!(out, "{}", serde_json::to_string(&snapshot)?)?;
+    } else if snapshot.calls.is_empty() {
+        writeln!(out, "No call of this session has an unknown outcome.")?;
+    } else {
+        for call in &snapshot.calls {
+            show(&mut out, call)?;
+        }
+    }
+    Ok(0)
+}
+
+async fn act(host: &Host, options: &Recovery) -> anyhow::Result<ToolRecoverySnapshot> {
+    let selector = Selector::of(&options.session);
+    let snapshot = host
+        .tool_recovery_snapshot(&selector)
+        .await
+        .map_err(in_words)?;
+    let action = match options.action {
+        RecoveryAction::List => return Ok(snapshot),
+        RecoveryAction::Inspect => Action::Inspect,
+        RecoveryAction::Confirm => Action::Confirm,
+        RecoveryAction::Reject => Action::Reject,
+        RecoveryAction::Retry => Action::Retry,
+        RecoveryAction::Dismiss => Action::Dismiss,
+    };
+    let attempt_id = match (&options.attempt, snapshot.calls.as_slice()) {
+        (Some(id), _) => id.clone(),
+        (None, [only]) => only.identity.attempt_id.clone(),
+        (None, []) => bail!("no call of this session has an unknown outcome; nothing was changed"),
+        (None, _) => bail!(
+            "several calls have an unknown outcome; nothing was changed; say which with --attempt"
+        ),
+    };
+    let inspection_id = snapshot
+        .calls
+        .iter()
+        .find(|call| call.identity.attempt_id == attempt_id)
+        .map(|call| call.inspection_id.clone())
+        .unwrap_or_default();
+    let request = ActionRequest {
+        session_path: snapshot.session_path,
+        runtime_epoch: snapshot.runtime_epoch,
+        revision: snapshot.revision,
+        attempt_id,
+        inspection_id,
+        action,
+    };
+    host.resolve_tool_recovery(&selector, request, "cli")
+        .await
+        .map_err(in_words)
+        .context("the action was refused")
+}
+
+fn in_words(error: ApiError) -> anyhow::Error {
+    anyhow::anyhow!("{} [{}]", error.message, error.code)
+}
+
+fn show(out: &mut impl Write, call: &CallRecord) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "{}  {} {}  {}",
+        call.identity.attempt_id,
+        call.identity.canonical_tool,
+        call.subject,
+        call.state.as_str()
+    )?;
+    if !call.effect_summary.is_empty() {
+        writeln!(out, "  {}", call.effect_summary)?;
+    }
+    if let Some(arguments) = &call.arguments {
+        writeln!(out, "  arguments: {arguments}")?;
+    }
+    if !call.inspection_summary.is_empty() {
+        writeln!(out, "  inspected: {}", call.inspection_summary)?;
+    }
+    Ok(())
+}
