@@ -15,9 +15,12 @@ use crate::setup::{request, user};
 const UNKNOWN: &str = "[host] The outcome of this call is unknown (started 2026-01-01T00:00:00Z). It \
                        may have happened, in part or whole. Look at the outside state before \
                        repeating it.";
+#[cfg(unix)]
 const BLOCKED: &str = "blocked: recovery_required: inspect and resolve the previous uncertain tool \
                        effect before another write\nattempt 00 (shell on sh check.sh) is unknown.";
+#[cfg(unix)]
 const DENIED: &str = "denied: the person did not allow this call";
+#[cfg(unix)]
 const STOPPED: &str = "some output\n[exit status 0]\n[stopped; effects may be partial]\n";
 
 /// The transcript of a session with the demo model.
@@ -90,6 +93,7 @@ impl Session {
         panic!("the demo model does not come to an end: {:?}", self.calls);
     }
 
+    #[cfg(unix)]
     fn program(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("greet.sh")).unwrap()
     }

@@ -1,10 +1,13 @@
 //! Sound replies, in all the ways in which servers send them.
 
-use holdfast_provider::{ModelCall, ModelEvent, ModelReply, Usage};
+use std::time::Duration;
+
+use holdfast_provider::{Limits, ModelCall, ModelEvent, ModelReply, Usage};
 use holdfast_testkit::Step;
 use holdfast_testkit::model_server::{self, Call, Fault};
+use holdfast_testkit::wait::SOON;
 
-use crate::setup::{ask, raw};
+use crate::setup::{ask, ask_with, limits, raw};
 
 fn call(id: &str, name: &str, arguments: &str) -> ModelCall {
     ModelCall {
@@ -211,7 +214,7 @@ async fn c11_lone_surrogates_in_text_become_visible_and_the_rest_goes_on() {
 async fn a_server_that_ignores_streaming_is_understood() {
     let step = Step::text("hello")
         .with_reasoning("hm")
-        .with_call(Call::new("same", "shell", "{}"))
+        .with_call(Call::new("same", "shell", "{\"a\":"))
         .with_call(Call::new("same", "shell", "{ }"))
         .with_fault(Fault::NonStream);
     let outcome = ask(step).await;
@@ -222,7 +225,10 @@ async fn a_server_that_ignores_streaming_is_understood() {
     );
     assert_eq!(
         reply.calls,
-        [call("same", "shell", "{}"), call("same", "shell", "{ }")]
+        [
+            call("same", "shell", "{\"a\":"),
+            call("same", "shell", "{ }")
+        ]
     );
     assert_eq!(outcome.events.len(), 4);
 }
@@ -244,12 +250,18 @@ async fn a_finish_reason_makes_the_reply_whole_whatever_follows() {
 
 #[tokio::test]
 async fn a_server_that_leaves_the_connection_open_after_the_end_does_not_hold_the_reply_up() {
-    let limits = holdfast_provider::Limits {
-        tail: std::time::Duration::from_millis(20),
-        ..crate::setup::limits()
+    let never = Duration::from_secs(3600);
+    let limits = Limits {
+        tail: Duration::from_millis(20),
+        idle: never,
+        silence: never,
+        total: never,
+        ..limits()
     };
     let step = Step::text("all").with_fault(Fault::StallAfter(2));
-    let outcome = crate::setup::ask_with(step, limits).await;
+    let outcome = tokio::time::timeout(SOON, ask_with(step, limits))
+        .await
+        .unwrap();
     assert_eq!(outcome.reply().text, "all");
     outcome.server.wait_for_abort(0).await;
 }
