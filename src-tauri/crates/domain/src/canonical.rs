@@ -1,7 +1,8 @@
 //! Canonical arguments: which argument texts are refused, and the digest of those that are not.
 //!
-//! Guarantee: two argument texts have the same digest only if they mean the same value. Texts for
-//! which RFC 8785 would fold two values into one, or give no value, are refused first (TR-04).
+//! Guarantee: two argument texts have the same digest only if they mean the same value, a number
+//! with a fraction or an exponent being the nearest double. Texts for which RFC 8785 would fold two
+//! integers or two keys into one, or give no value, are refused first (TR-04).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -55,7 +56,7 @@ impl ArgumentError {
     }
 }
 
-/// TR-04: the raw text's checks. An empty text counts as `{}`.
+/// TR-04: the raw text's checks. An empty or blank text counts as `{}`.
 ///
 /// # Errors
 /// The first reason for a refusal that is found.

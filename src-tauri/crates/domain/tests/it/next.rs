@@ -63,6 +63,19 @@ fn c34_all_waits_behind_a_slow_edit_and_nothing_is_blocked() {
 }
 
 #[test]
+fn tr_49_a_reading_call_waits_for_the_edit_before_it() {
+    let mut log = Log::new();
+    log.turn("t1").says(
+        "t1",
+        1,
+        &[("r1", "read_file"), ("e", "edit_file"), ("r2", "read_file")],
+    );
+    done(&mut log, "r1", "read_file");
+    log.receipt("a", "e", "edit_file").start("a");
+    assert_eq!(ask(&log, &["e"]), Next::Wait);
+}
+
+#[test]
 fn tr_49_reading_calls_run_side_by_side_between_mutating_ones() {
     let mut log = Log::new();
     log.turn("t1").says(
