@@ -9,10 +9,12 @@ use std::time::Duration;
 use holdfast_supervisor::OnHostLoss;
 use tokio_util::sync::CancellationToken;
 
+type Listener = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// Receives provisional output while a command runs. Called from the runtime's threads; must not
 /// block.
 #[derive(Clone, Default)]
-pub struct Progress(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub struct Progress(Option<Listener>);
 
 impl Progress {
     /// Reports to a function. Pieces are valid text, never split inside a character.
@@ -36,7 +38,7 @@ impl fmt::Debug for Progress {
 /// Is told the name of each step of a file's publication, so that a test can stop there. Names:
 /// `before_temp`, `after_temp`, `after_sync`, `after_rename`, `after_folder_sync`.
 #[derive(Clone, Default)]
-pub struct Checkpoint(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub struct Checkpoint(Option<Listener>);
 
 impl Checkpoint {
     /// Calls a function between the steps; it may block.

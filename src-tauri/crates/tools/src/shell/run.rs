@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use holdfast_domain::recovery::lifecycle::AttemptState;
-use holdfast_domain::recovery::process::Straggler;
+use holdfast_domain::recovery::process::{ExitReceipt, Straggler};
 use holdfast_supervisor::{
     Attachment, HostIdentity, PROTOCOL, Progress, Request, SupervisorError, Target, launch,
-    prepare, remove,
+    prepare, remove, verify_output,
 };
 
 use super::environment::{command_environment, set};
@@ -123,10 +123,7 @@ async fn follow(
         match next {
             Ok(Progress::Output(bytes)) => context.progress.send(&pieces.push(&bytes)),
             Ok(Progress::Exited(receipt)) => {
-                let output = effects.join(holdfast_supervisor::folder::OUTPUT);
-                let incomplete = !holdfast_supervisor::verify_output(effects, &receipt)
-                    .is_ok_and(|is_whole| is_whole);
-                return finish_shell(command, &receipt, &output, incomplete);
+                return finish(command, effects, receipt).await;
             }
             Ok(Progress::NotStarted) => {
                 return not_started(&ToolError::Supervisor(
@@ -138,6 +135,24 @@ async fn follow(
             Ok(Progress::Gone) => return unknown("its end came without a receipt", Vec::new()),
             Err(error) => return unknown(&error.to_string(), Vec::new()),
         }
+    }
+}
+
+/// The whole output is read for its digest, so not on a thread of the runtime.
+async fn finish(command: &str, effects: &Path, receipt: ExitReceipt) -> ToolOutcome {
+    let (command, effects) = (command.to_owned(), effects.to_path_buf());
+    let work = tokio::task::spawn_blocking(move || {
+        let is_whole = verify_output(&effects, &receipt).is_ok_and(|is_whole| is_whole);
+        let output = effects.join(holdfast_supervisor::folder::OUTPUT);
+        finish_shell(&command, &receipt, &output, !is_whole)
+    });
+    match work.await {
+        Ok(outcome) => outcome,
+        // The receipt is still in its folder.
+        Err(error) => unknown(
+            &format!("its result could not be read: {error}"),
+            Vec::new(),
+        ),
     }
 }
 

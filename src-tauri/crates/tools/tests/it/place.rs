@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use holdfast_supervisor::OnHostLoss;
 use holdfast_tools::{
@@ -46,6 +46,7 @@ impl Place {
         self.folder.path().join("work").join(name)
     }
 
+    #[cfg(unix)]
     pub(crate) fn outside(&self, name: &str) -> PathBuf {
         self.folder.path().join("outside").join(name)
     }
@@ -131,10 +132,14 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// Waits for a condition, and fails with its name when it does not come true.
+#[cfg(target_os = "linux")]
 pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = std::time::Instant::now() + PATIENCE;
     while !is_so() {
-        assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
+        assert!(
+            std::time::Instant::now() < deadline,
+            "not within {PATIENCE:?}: {what}"
+        );
         std::thread::park_timeout(Duration::from_millis(5));
     }
 }

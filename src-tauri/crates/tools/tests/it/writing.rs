@@ -190,7 +190,7 @@ async fn c39_a_stop_at_any_step_leaves_the_file_whole_and_the_result_true() {
 #[tokio::test]
 async fn c39_a_reader_never_sees_half_a_write() {
     let place = Place::new();
-    let contents = ["a".repeat(300_000), "b".repeat(200_000)];
+    let contents = ["a".repeat(40_000), "b".repeat(30_000)];
     place.put("file", &contents[0]);
     let (stop, stopped) = mpsc::channel::<()>();
     let path = place.path("file");

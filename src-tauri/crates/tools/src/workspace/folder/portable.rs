@@ -66,7 +66,7 @@ impl Folder {
     pub(crate) fn rename(&self, from: &OsStr, to: &OsStr, replace: Replace) -> io::Result<()> {
         let (from, to) = (self.path.join(from), self.path.join(to));
         match replace {
-            Replace::Allowed => fs::rename(from, to),
+            Replace::Allowed => rename_patiently(&from, &to),
             Replace::Refused => {
                 fs::hard_link(&from, to)?;
                 // The content is published; a second name that stays is untidy, not wrong.
@@ -126,6 +126,21 @@ impl Folder {
             }
         }
         Ok(path)
+    }
+}
+
+/// On Windows a scanner or an indexer may have the target open for a moment.
+fn rename_patiently(from: &Path, to: &Path) -> io::Result<()> {
+    const TRIES: u32 = 10;
+    let mut tries = 1;
+    loop {
+        match fs::rename(from, to) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && tries < TRIES => {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                tries += 1;
+            }
+            done => return done,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
@@ -169,7 +169,7 @@ impl Folder {
             };
             // EAGAIN: a rename elsewhere made the kernel unsure that it stayed beneath.
             for _ in 0..16 {
-                let at = self.descriptor.as_fd();
+                let at = &self.descriptor;
                 match rustix::fs::openat2(at, path, flags, Mode::empty(), resolve) {
                     Ok(descriptor) => return Ok(descriptor),
                     Err(Errno::AGAIN) => {}
