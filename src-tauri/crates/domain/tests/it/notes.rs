@@ -215,6 +215,18 @@ fn tr_15_what_is_learnt_after_a_note_is_told_too() {
 }
 
 #[test]
+fn tr_15_a_real_result_after_a_told_rejection_is_told_too() {
+    let mut log = told_unknown();
+    log.resolve("a", Resolution::Reject);
+    assert!(tell(&mut log).is_some());
+    log.add(result("a", S::Completed, "the real output"));
+    let note = tell(&mut log).unwrap();
+    assert!(note.contains("it ended as completed") && note.contains("the real output"));
+    assert!(!note.contains("refused a retry"), "{note}");
+    assert_eq!(tell(&mut log), None);
+}
+
+#[test]
 fn tr_15_the_word_on_an_open_failure_is_told_although_it_had_a_result() {
     let mut log = Log::with_attempt(S::Started, false);
     log.add(open_failure("a", "the connection dropped"));
