@@ -185,7 +185,6 @@ async fn run(log: Log, channel: mpsc::UnboundedReceiver<Request>) {
                 blocking(log, reply, move |log| log.write_index(seq, &summary)).await
             }
             Request::Close(reply) => {
-                queue.channel.close();
                 // Giving the lease back removes a file; that may block.
                 let closed = tokio::task::spawn_blocking(move || drop(log)).await;
                 let _ = reply.send(closed.map_err(|_| JournalError::Closed));

@@ -146,7 +146,11 @@ fn c10_an_opening_that_fails_loses_neither_records_nor_the_tail() {
             });
             let lease = Lease::acquire(&session.folder, &me()).unwrap();
             match Log::open(session.storage(), lease, ID) {
-                Ok(opened) => assert_eq!(seen(&opened.entries), notes(2)),
+                Ok(opened) => {
+                    assert_eq!(seen(&opened.entries), notes(2));
+                    let length = session.bytes().len() as u64;
+                    assert_eq!(length, opened.log.position().end, "{fault:?} {first}");
+                }
                 Err(error) => {
                     failures += 1;
                     assert_eq!(error.code(), "storage_error");
