@@ -35,6 +35,9 @@ pub struct ProviderConfig {
     pub api_key_env: Option<String>,
     /// Models on offer.
     pub models: Vec<String>,
+    /// Seconds without a byte of the reply after which a request has failed, 1…3,600; 120 without
+    /// it. A reply of comments alone fails after five times as long.
+    pub idle_timeout_s: Option<u64>,
 }
 
 /// How the agent works.
@@ -206,6 +209,12 @@ impl Config {
                 return Err(invalid(
                     line,
                     format!("provider {name:?} needs a base_url, such as \"https://host/v1\""),
+                ));
+            }
+            if !(1..=3600).contains(&provider.idle_timeout_s.unwrap_or(1)) {
+                return Err(invalid(
+                    line_of("idle_timeout_s"),
+                    "idle_timeout_s must be 1 to 3600 seconds".to_owned(),
                 ));
             }
             if let Some(url) = &provider.base_url

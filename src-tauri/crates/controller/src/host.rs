@@ -153,15 +153,7 @@ impl Host {
             .map_err(|error| failed("the data folder can't be read", &error))?;
         let registry = Registry::new(RegistryConfig::default())
             .map_err(|error| failed("the tools can't be set up", &error))?;
-        let tool_specs = registry
-            .specs()
-            .iter()
-            .map(|spec| ToolSpec {
-                name: spec.name.clone(),
-                description: spec.description.clone(),
-                parameters: spec.parameters.clone(),
-            })
-            .collect();
+        let tool_specs = registry.specs().to_vec();
         let boot_id = holdfast_supervisor::boot_id().unwrap_or_else(|error| {
             tracing::warn!(code = error.code(), "this machine's boot can't be told");
             String::new()

@@ -16,6 +16,9 @@ pub use holdfast_provider::demo::{TASK as DEMO_TASK, sample_project};
 /// Pace of the demo model's stream.
 const DEMO_PACE: Duration = Duration::from_millis(12);
 
+/// A reply of comments alone may last this many times as long as one of nothing.
+const SILENCE_IDLES: u32 = 5;
+
 /// Finds the client for `provider/model`.
 pub trait Models: Send + Sync {
     /// The client, and the provider's name of the model.
@@ -91,8 +94,13 @@ impl Models for ConfiguredModels {
             base_url: base_url.to_owned(),
             api_key: api_key.map(Into::into),
         };
-        let client = OpenAiClient::new(config, self.limits.clone(), Arc::new(rand::random::<f64>))
-            .map_err(|error| {
+        let mut limits = self.limits.clone();
+        if let Some(seconds) = configured.and_then(|provider| provider.idle_timeout_s) {
+            limits.idle = Duration::from_secs(seconds);
+            limits.silence = limits.idle * SILENCE_IDLES;
+        }
+        let client =
+            OpenAiClient::new(config, limits, Arc::new(rand::random::<f64>)).map_err(|error| {
                 ApiError::new(
                     424,
                     "provider_invalid",

@@ -54,7 +54,7 @@ pub fn grant_for(call: &Prepared) -> Grant {
     Grant {
         tool: call.canonical_tool.clone(),
         key: if call.file.is_some() {
-            String::new()
+            Grant::WHOLE_TOOL.to_owned()
         } else {
             call.argument_digest.clone()
         },

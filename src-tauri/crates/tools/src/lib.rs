@@ -33,7 +33,6 @@ pub use registry::{Registry, RegistryConfig};
 pub use shell::environment::command_environment;
 pub use shell::finish::finish_shell;
 pub use shell::handover::hands_over;
-pub use spec::ToolSpec;
 pub use text::{MODEL_TEXT_LIMIT, visible};
 pub use verifier::{FileInspection, inspect_file};
 pub use workspace::Workspace;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use holdfast_domain::canonical::{check_arguments, digest};
 use holdfast_domain::recovery::lifecycle::AttemptState;
+use holdfast_domain::transcript::outbound::ToolSpec;
 use serde_json::Value;
 
 use crate::arguments::{self, Method, bounded};
@@ -21,7 +22,7 @@ use crate::prepared::{Action, Prepared, ToolKind};
 use crate::search::{GlobSearch, GrepSearch};
 use crate::shell;
 use crate::shell::handover::hands_over;
-use crate::spec::{self, ToolSpec};
+use crate::spec;
 use crate::workspace::Workspace;
 
 /// Bounds that a host may set.

@@ -4,21 +4,9 @@
 //! stand at the front of each request and a provider caches by prefix. The schemas below are
 //! written with sorted keys, so that they read back to the same bytes.
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use holdfast_domain::transcript::outbound::ToolSpec;
 
 use crate::error::ToolError;
-
-/// One tool, as providers want it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolSpec {
-    /// Canonical name.
-    pub name: String,
-    /// For the model.
-    pub description: String,
-    /// JSON Schema of the arguments.
-    pub parameters: Value,
-}
 
 /// Name, description, schema.
 const SPECS: [(&str, &str, &str); 8] = [

@@ -70,5 +70,8 @@ pub(crate) enum Command {
     Jobs(Reply<Vec<Job>>),
     CancelJob(String, Reply<()>),
     /// Stop everything, store the end, give the session back.
-    Close { keep_jobs: bool, reply: Reply<()> },
+    Close {
+        keep_jobs: bool,
+        reply: Reply<()>,
+    },
 }

@@ -42,7 +42,10 @@ impl Host {
 
     /// A file that is written, synced and locked, as session logs are.
     fn check_storage(&self) -> Finding {
-        let folder = self.shared.data.join(format!("probe-{}", self.shared.source.id()));
+        let folder = self
+            .shared
+            .data
+            .join(format!("probe-{}", self.shared.source.id()));
         let holder = Holder {
             pid: std::process::id(),
             host: String::new(),
@@ -54,7 +57,10 @@ impl Host {
             (Ok(()), Ok(())) => finding(
                 "storage",
                 Check::Ok,
-                format!("{} can be written, synced and locked", self.shared.data.display()),
+                format!(
+                    "{} can be written, synced and locked",
+                    self.shared.data.display()
+                ),
             ),
             (Ok(()), Err(error)) => finding(
                 "storage",
@@ -77,7 +83,10 @@ impl Host {
             Ok(binary) => finding(
                 "supervisor",
                 Check::Ok,
-                format!("{} runs commands that outlive the program", binary.display()),
+                format!(
+                    "{} runs commands that outlive the program",
+                    binary.display()
+                ),
             ),
             Err(error) => finding("supervisor", Check::Failed, error.to_string()),
         }

@@ -19,8 +19,8 @@ impl Host {
             return Err(super::open::unknown_session());
         }
         let folder = self.shared.sessions_folder().join(session_id);
-        let read = holdfast_journal::read_only(&folder, session_id)
-            .map_err(|error| api_error(&error))?;
+        let read =
+            holdfast_journal::read_only(&folder, session_id).map_err(|error| api_error(&error))?;
         let session = fold(&read.entries);
         let nothing = InFlight::new();
         Ok(views::items(&session, 0..session.items.len(), |call| {

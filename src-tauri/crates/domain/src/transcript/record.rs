@@ -284,8 +284,8 @@ pub struct PromptAsked {
     /// State of the file that the person sees, for the check after the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<FileIntent>,
-    /// What the answer `session` allows: the digest of this exact call's arguments, or empty for
-    /// every call of the tool.
+    /// What the answer `session` allows: the digest of this exact call's arguments, or `*` for
+    /// every call of the tool; empty for nothing.
     pub grant: String,
     /// Digest of the arguments that were shown.
     pub argument_digest: String,

@@ -88,9 +88,13 @@ pub struct Turn {
 pub struct Grant {
     /// Tool name.
     pub tool: String,
-    /// Digest of the arguments where exactly this call is allowed; empty where every call of the
-    /// tool is.
+    /// Digest of the arguments where exactly this call is allowed, or [`Grant::WHOLE_TOOL`].
     pub key: String,
+}
+
+impl Grant {
+    /// Every call of the tool is allowed.
+    pub const WHOLE_TOOL: &'static str = "*";
 }
 
 /// The fold of a session's records.

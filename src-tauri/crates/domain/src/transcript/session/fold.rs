@@ -178,7 +178,8 @@ impl Session {
         let Some(prompt) = self.prompt.take_if(|prompt| current(prompt)) else {
             return;
         };
-        if answer.allow && answer.scope == "session" {
+        // A question that names nothing to allow, of another version, allows nothing further.
+        if answer.allow && answer.scope == "session" && !prompt.grant.is_empty() {
             self.grants.insert(Grant {
                 tool: prompt.tool.clone(),
                 key: prompt.grant.clone(),
