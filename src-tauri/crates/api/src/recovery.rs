@@ -5,7 +5,7 @@ use holdfast_domain::recovery::attempt::{Attempt, Evidence, InspectionState, Res
 use holdfast_domain::recovery::identity::Identity;
 use holdfast_domain::recovery::lifecycle::AttemptState;
 use holdfast_domain::transcript::record::ResultSource;
-use holdfast_domain::transcript::session;
+pub use holdfast_domain::transcript::session::Statistics;
 use serde::{Deserialize, Serialize};
 
 /// TR-25.
@@ -29,36 +29,6 @@ pub struct ToolRecoverySnapshot {
     /// TR-34; absent means that the host can't.
     #[serde(default)]
     pub dismiss_enabled: bool,
-}
-
-/// TR-28.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Statistics {
-    /// Unresolved now, without those in flight.
-    pub unknown: u64,
-    /// Confirmed by a person.
-    pub confirmed: u64,
-    /// Superseded by a retry.
-    pub retried: u64,
-    /// A retry was refused by a person.
-    pub rejected: u64,
-    /// Calls refused by the barrier.
-    pub blocked: u64,
-    /// Dismissed by a person.
-    pub dismissed: u64,
-}
-
-impl From<session::Statistics> for Statistics {
-    fn from(counts: session::Statistics) -> Self {
-        Self {
-            unknown: counts.unknown,
-            confirmed: counts.confirmed,
-            retried: counts.retried,
-            rejected: counts.rejected,
-            blocked: counts.blocked,
-            dismissed: counts.dismissed,
-        }
-    }
 }
 
 /// TR-25: an attempt, snake_case as stored.

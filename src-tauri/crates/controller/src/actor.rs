@@ -38,7 +38,7 @@ use tokio_util::sync::CancellationToken;
 use self::jobs::JobState;
 use self::message::{Command, Message, Reply};
 use self::switch::StopSwitch;
-use crate::host::Shared;
+use crate::shared::Shared;
 use crate::store::{Condition, Store, api_error};
 
 /// How a host reaches a session.
@@ -335,7 +335,7 @@ impl Actor {
 
     /// Writes the derived summary for lists, in the background.
     fn write_index(&self) {
-        let summary = crate::host::summary::Summary::of(&self.store.session, &InFlight::new());
+        let summary = crate::summary::Summary::of(&self.store.session, &InFlight::new());
         if let Ok(text) = serde_json::to_string(&summary) {
             self.store.write_index(text);
         }

@@ -9,34 +9,28 @@ mod list;
 mod open;
 mod operations;
 mod reading;
-pub(crate) mod summary;
 
 pub use check::{Check, Finding};
 
-use std::collections::{BTreeSet, HashMap};
-use std::ffi::OsString;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_api::ApiError;
-use holdfast_domain::transcript::outbound::ToolSpec;
 use holdfast_files::{Disk, Storage};
 use holdfast_journal::Holder;
-use holdfast_supervisor::{OnHostLoss, SupervisorError};
+use holdfast_supervisor::SupervisorError;
 use holdfast_tools::{Registry, RegistryConfig, command_environment};
 use tokio::sync::Mutex;
 
 use crate::actor::SessionHandle;
-use crate::config::{Config, HostLoss};
+use crate::config::Config;
 use crate::hub::Hub;
 use crate::models::Models;
+use crate::shared::Shared;
 use crate::source::Source;
 
-/// SV-03: between TERM and KILL.
-pub(crate) const SHELL_GRACE: Duration = Duration::from_secs(2);
-/// Bytes of one command's output that are kept.
-pub(crate) const OUTPUT_CAP: u64 = 64 * 1024 * 1024;
 /// Longest time that a host waits for its sessions to end.
 const CLOSE_TIME: Duration = Duration::from_secs(12);
 
@@ -74,56 +68,6 @@ impl HostOptions {
         }
     }
 }
-
-/// What all sessions of a host share.
-pub(crate) struct Shared {
-    pub(crate) data: PathBuf,
-    pub(crate) workspace: Option<PathBuf>,
-    pub(crate) config: Config,
-    pub(crate) source: Arc<dyn Source>,
-    pub(crate) models: Arc<dyn Models>,
-    pub(crate) storage: Arc<dyn Storage>,
-    pub(crate) hub: Arc<Hub>,
-    pub(crate) registry: Arc<Registry>,
-    pub(crate) tool_specs: Vec<ToolSpec>,
-    pub(crate) boot_id: String,
-    pub(crate) supervisor_binary: PathBuf,
-    pub(crate) runtime_folder: Option<PathBuf>,
-    pub(crate) environment: Vec<(OsString, OsString)>,
-    pub(crate) holder: Holder,
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Shared")
-            .field("data", &self.data)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Shared {
-    /// Calls of that tool may have effects. An unknown tool is refused before it could have any.
-    pub(crate) fn is_mutating(&self, tool: &str) -> bool {
-        MUTATING.contains(&tool)
-    }
-
-    pub(crate) fn mutating_tools(&self) -> BTreeSet<String> {
-        MUTATING.iter().map(|name| (*name).to_owned()).collect()
-    }
-
-    pub(crate) fn shell_timeout(&self) -> Duration {
-        Duration::from_secs(self.config.agent.shell_timeout_s)
-    }
-
-    pub(crate) fn on_host_loss(&self) -> OnHostLoss {
-        match self.config.agent.on_host_loss {
-            HostLoss::Finish => OnHostLoss::Finish,
-            HostLoss::Stop => OnHostLoss::Stop,
-        }
-    }
-}
-
-const MUTATING: [&str; 3] = ["write_file", "edit_file", "shell"];
 
 /// A host of sessions. Cheap to clone.
 #[derive(Debug, Clone)]

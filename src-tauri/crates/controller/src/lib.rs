@@ -11,8 +11,10 @@ pub mod hub;
 pub mod models;
 pub mod policy;
 pub mod prompt;
+mod shared;
 pub mod source;
 pub mod stops;
 pub mod store;
+mod summary;
 
 pub use host::{Host, HostOptions};

@@ -346,8 +346,8 @@ impl Actor {
             supervisor_binary: self.host.supervisor_binary.clone(),
             environment: self.host.environment.clone(),
             shell_timeout: self.host.shell_timeout(),
-            shell_grace: crate::host::SHELL_GRACE,
-            output_cap: crate::host::OUTPUT_CAP,
+            shell_grace: crate::shared::SHELL_GRACE,
+            output_cap: crate::shared::OUTPUT_CAP,
             on_host_loss: self.host.on_host_loss(),
         };
         if let Some((turn_id, tool)) = self.tool_view_of(&start.call_id) {

@@ -26,7 +26,7 @@ impl Actor {
         let in_flight = self.in_flight();
         ToolRecoverySnapshot {
             silent: false,
-            statistics: session.statistics(&in_flight).into(),
+            statistics: session.statistics(&in_flight),
             session_path: session_path(&self.id),
             runtime_epoch: self.commits.current().runtime_epoch.clone(),
             revision: String::new(),

@@ -7,9 +7,9 @@ use holdfast_api::session::{SessionRow, SessionState, SessionsPage, SessionsQuer
 use holdfast_domain::recovery::barrier::InFlight;
 use holdfast_domain::runtime::snapshot::RuntimeState;
 
-use super::Shared;
-use super::summary::Summary;
+use crate::shared::Shared;
 use crate::store::fold;
+use crate::summary::Summary;
 
 /// Ids of all sessions in the data folder.
 pub(super) fn session_ids(sessions: &Path) -> Vec<String> {

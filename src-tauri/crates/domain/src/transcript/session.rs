@@ -282,7 +282,7 @@ fn reason(word: &str, attempt: &Attempt) -> String {
 }
 
 /// TR-28.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Statistics {
     /// Unresolved now.
     pub unknown: u64,
