@@ -19,7 +19,7 @@ pub struct ApiError {
 }
 
 /// The body of an error reply.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 pub struct ErrorBody {
     /// Stable code.
     pub code: String,

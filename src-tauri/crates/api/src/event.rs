@@ -11,7 +11,7 @@ use crate::session::PendingPrompt;
 use crate::transcript::{ToolView, TranscriptItem};
 
 /// One frame: `data:` of the stream.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct Frame {
     /// 32 hex digits; empty for frames about the whole host.
@@ -20,6 +20,7 @@ pub struct Frame {
     pub turn_id: String,
     /// Place of the record in the log, for frames that tell of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[specta(type = Option<f64>)]
     pub seq: Option<u64>,
     /// What happened.
     #[serde(flatten)]
@@ -27,7 +28,7 @@ pub struct Frame {
 }
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(
     tag = "kind",
     rename_all = "snake_case",
@@ -107,6 +108,7 @@ pub enum Event {
         /// Tries so far.
         attempt: u32,
         /// Milliseconds until the next.
+        #[specta(type = f64)]
         wait_ms: u64,
         /// Stable code of the failure.
         code: String,

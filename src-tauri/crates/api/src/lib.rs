@@ -3,6 +3,8 @@
 //! Guarantee: every operation is declared once, in [`operations`]; HTTP routes come from that table
 //! and a test compares the registries with it.
 
+pub mod app;
+pub mod desktop;
 pub mod error;
 pub mod event;
 pub mod host;
@@ -11,5 +13,6 @@ pub mod recovery;
 pub mod session;
 pub mod transcript;
 
+pub use app::App;
 pub use error::ApiError;
 pub use host::{Selector, SessionHost};

@@ -9,7 +9,7 @@ pub use holdfast_domain::transcript::session::Statistics;
 use serde::{Deserialize, Serialize};
 
 /// TR-25.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolRecoverySnapshot {
     /// Always false.
@@ -32,7 +32,7 @@ pub struct ToolRecoverySnapshot {
 }
 
 /// TR-25: an attempt, snake_case as stored.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 pub struct CallRecord {
     /// TR-06.
     pub identity: Identity,
@@ -48,10 +48,13 @@ pub struct CallRecord {
     /// What it acts on, for display: a path, never a command's text.
     pub subject: String,
     /// Unix milliseconds.
+    #[specta(type = Option<f64>)]
     pub started_at: Option<u64>,
     /// Unix milliseconds.
+    #[specta(type = Option<f64>)]
     pub finished_at: Option<u64>,
     /// Unix milliseconds.
+    #[specta(type = Option<f64>)]
     pub resolved_at: Option<u64>,
     /// SHA-256 (hex) of the result text.
     pub result_digest: Option<String>,

@@ -10,7 +10,7 @@ pub fn session_path(session_id: &str) -> String {
 
 /// `GET /status`. The old fields come from the same snapshot (RS-27). Without a current session the
 /// ids are empty and nothing runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
     /// 32 hex digits, or empty.
@@ -30,6 +30,7 @@ pub struct Status {
     /// See [`RuntimeState`].
     pub pending_prompt: bool,
     /// See [`RuntimeState`].
+    #[specta(type = f64)]
     pub background_jobs: u64,
     /// See [`RuntimeState`].
     pub cancel_requested: bool,
@@ -46,7 +47,7 @@ pub struct Status {
 }
 
 /// How the latest turn failed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 pub struct LastError {
     /// Stable code.
     pub code: String,
@@ -55,7 +56,7 @@ pub struct LastError {
 }
 
 /// `GET /runtime-states` (RS-26).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimeStates {
     /// Always 1.
@@ -63,13 +64,14 @@ pub struct RuntimeStates {
     /// The host's epoch.
     pub epoch: String,
     /// Changes when the content changes.
+    #[specta(type = f64)]
     pub revision: u64,
     /// Open sessions, sorted by path.
     pub sessions: Vec<RuntimeStateRow>,
 }
 
 /// One open session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimeStateRow {
     /// `session-id:<32 hex>`.
@@ -81,7 +83,7 @@ pub struct RuntimeStateRow {
 }
 
 /// `GET /sessions`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionsQuery {
     /// Words that title or workspace must contain.
@@ -89,11 +91,12 @@ pub struct SessionsQuery {
     /// `next` of an earlier page.
     pub cursor: Option<String>,
     /// Rows, 1…200; 50 without it.
+    #[specta(type = Option<f64>)]
     pub limit: Option<usize>,
 }
 
 /// A page of the list, latest first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 pub struct SessionsPage {
     /// Rows.
     pub items: Vec<SessionRow>,
@@ -102,7 +105,7 @@ pub struct SessionsPage {
 }
 
 /// One session of the list.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionRow {
     /// 32 hex digits.
@@ -114,6 +117,7 @@ pub struct SessionRow {
     /// Absolute path of the workspace.
     pub workspace: String,
     /// Unix milliseconds.
+    #[specta(type = f64)]
     pub updated_at: u64,
     /// What it does.
     pub state: SessionState,
@@ -121,7 +125,7 @@ pub struct SessionRow {
 
 /// A session's state in the list: the committed snapshot of an open one, and for one that is not
 /// open what its log says.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionState {
     /// This host has it open.
@@ -133,8 +137,10 @@ pub struct SessionState {
     /// A person is asked.
     pub pending_prompt: bool,
     /// Jobs that have not exited.
+    #[specta(type = f64)]
     pub background_jobs: u64,
     /// Attempts behind the barrier.
+    #[specta(type = f64)]
     pub unresolved: u64,
     /// The log could not be read to its end; why, for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,7 +148,7 @@ pub struct SessionState {
 }
 
 /// `POST /sessions`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(deny_unknown_fields)]
 pub struct CreateSession {
     /// Absolute path of a folder; the host's own default without it, if it has one.
@@ -160,7 +166,7 @@ pub struct CreateSession {
 }
 
 /// Reply to the creation of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct CreatedSession {
     /// 32 hex digits.
@@ -170,7 +176,7 @@ pub struct CreatedSession {
 }
 
 /// `PATCH /sessions/{id}`; absent fields stay.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(default, deny_unknown_fields)]
 pub struct PatchSession {
     /// New title.
@@ -184,7 +190,7 @@ pub struct PatchSession {
 }
 
 /// `POST /resume`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Resume {
     /// 32 hex digits.
@@ -192,7 +198,7 @@ pub struct Resume {
 }
 
 /// `POST /submit`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Submit {
     /// The message.
@@ -203,7 +209,7 @@ pub struct Submit {
 }
 
 /// Reply to a submit: durable.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct Submitted {
     /// The turn.
@@ -213,7 +219,7 @@ pub struct Submitted {
 }
 
 /// `POST /cancel`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Cancel {
     /// The turn that is meant; the present one without it.
@@ -230,7 +236,7 @@ pub enum Cancelled {
 }
 
 /// `GET /pending-prompts`: one question.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingPrompt {
     /// Its id.
@@ -244,7 +250,7 @@ pub struct PendingPrompt {
 }
 
 /// What a person is asked to allow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct Approval {
     /// Id for the answer.
@@ -257,6 +263,7 @@ pub struct Approval {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
     /// Generation for the answer.
+    #[specta(type = f64)]
     pub generation: u64,
     /// Answers that are offered.
     pub scopes: Vec<String>,
@@ -267,12 +274,13 @@ pub struct Approval {
 }
 
 /// `POST /approve`. `allow` has no default: an answer without it is refused.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(deny_unknown_fields)]
 pub struct Approve {
     /// Id of the approval.
     pub id: String,
     /// Generation that was seen.
+    #[specta(type = f64)]
     pub generation: u64,
     /// Allowed or not.
     pub allow: bool,
@@ -285,7 +293,7 @@ pub struct Approve {
 }
 
 /// `GET /jobs`: one process tree that outlives its call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct Job {
     /// Id: that of its attempt.
@@ -293,6 +301,7 @@ pub struct Job {
     /// The command.
     pub subject: String,
     /// Unix milliseconds.
+    #[specta(type = Option<f64>)]
     pub started_at: Option<u64>,
     /// `reattached`: its call has no result yet; `survivors`: what a finished command left.
     pub kind: String,
@@ -301,7 +310,7 @@ pub struct Job {
 }
 
 /// `POST /jobs/cancel`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(deny_unknown_fields)]
 pub struct CancelJob {
     /// Id of the job.

@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 /// One element of the transcript.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct TranscriptItem {
     /// Place in the log; a tool has that of its proposal.
+    #[specta(type = f64)]
     pub seq: u64,
     /// `user`, `assistant`, `tool` or `note`.
     pub kind: String,
@@ -22,6 +23,7 @@ pub struct TranscriptItem {
     /// The turn; empty for notes.
     pub turn_id: String,
     /// Unix milliseconds.
+    #[specta(type = f64)]
     pub at: u64,
     /// The model's message was cut short.
     #[serde(default)]
@@ -29,7 +31,7 @@ pub struct TranscriptItem {
 }
 
 /// A call and what became of it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolView {
     /// Our id of the call.
@@ -65,35 +67,40 @@ pub struct ToolView {
     pub exit_code: Option<i32>,
     /// Milliseconds from start to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[specta(type = Option<f64>)]
     pub duration_ms: Option<u64>,
     /// Unix milliseconds of the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[specta(type = Option<f64>)]
     pub started_at: Option<u64>,
 }
 
 /// `GET /transcript/page`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(default, deny_unknown_fields)]
 pub struct PageQuery {
     /// Selects the session.
     pub session: Option<String>,
     /// `before` of an earlier page; the newest page without it.
+    #[specta(type = Option<f64>)]
     pub before: Option<u64>,
     /// Items, 1…500; 100 without it.
+    #[specta(type = Option<f64>)]
     pub limit: Option<usize>,
 }
 
 /// A page, newest first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 pub struct TranscriptPage {
     /// Items, newest first.
     pub items: Vec<TranscriptItem>,
     /// Cursor of the next older page; `null` at the beginning.
+    #[specta(type = Option<f64>)]
     pub before: Option<u64>,
 }
 
 /// `GET /transcript/snapshot`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct TranscriptSnapshot {
     /// Items, newest first, at most 500.
@@ -105,7 +112,7 @@ pub struct TranscriptSnapshot {
 }
 
 /// The message that is still streaming.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct LiveMessage {
     /// The turn.
@@ -117,14 +124,16 @@ pub struct LiveMessage {
 }
 
 /// `GET /output`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct OutputPage {
     /// The attempt.
     pub attempt_id: String,
     /// First byte of this page.
+    #[specta(type = f64)]
     pub offset: u64,
     /// Bytes known so far.
+    #[specta(type = f64)]
     pub length: u64,
     /// Text, with a visible mark in place of bytes that are no UTF-8.
     pub text: String,
@@ -133,7 +142,7 @@ pub struct OutputPage {
 }
 
 /// `GET /diff`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct DiffReply {
     /// The attempt.

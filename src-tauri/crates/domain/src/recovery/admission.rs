@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::attempt::Attempt;
 
 /// TR-29.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Look, execute nothing.
@@ -94,7 +94,7 @@ impl Refusal {
 }
 
 /// TR-29: what a person asks for, with the snapshot that it was seen on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ActionRequest {
     /// `session-id:<32 hex>`.

@@ -15,7 +15,7 @@ use crate::transcript::record::{ResultSource, ToolResult};
 pub const EFFECT_UNKNOWN: &str = "effect_unknown";
 
 /// What a person said of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "snake_case")]
 pub enum Resolution {
     /// The effect happened.
@@ -27,7 +27,7 @@ pub enum Resolution {
 }
 
 /// TR-32: what an inspection found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "snake_case")]
 pub enum InspectionState {
     /// The effect is there.
@@ -54,7 +54,7 @@ pub struct Inspection {
 }
 
 /// TR-25: what an inspection rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
     /// A file's digests. `now` is empty when it does not exist.

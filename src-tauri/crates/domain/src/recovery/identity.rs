@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::canonical;
 
 /// TR-06: the identity of one execution of one call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
 pub struct Identity {
     /// The session in which the call was made; a copy of a session keeps it.
     pub session_id: String,

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 /// TR-12: what is known of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, specta::Type)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptState {
     /// The receipt is durable, the start is not.

@@ -38,7 +38,7 @@ pub enum TreeProof {
 }
 
 /// A process of the tree that is still alive after the end of the root process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
 pub struct Straggler {
     /// Process id, for display.
     pub pid: u32,

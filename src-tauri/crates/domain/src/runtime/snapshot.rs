@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub const MAX_REVISION: u64 = (1 << 53) - 1;
 
 /// RS-04: what a session does now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Nothing runs.
@@ -23,7 +23,7 @@ pub enum Phase {
 }
 
 /// RS-04: what the model does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
     /// Nothing to show.
@@ -36,7 +36,7 @@ pub enum Activity {
 }
 
 /// RS-04: how the latest turn stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStatus {
     /// There is no turn.
@@ -67,7 +67,7 @@ impl TurnStatus {
 }
 
 /// RS-04: an additive fact for the indicators.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Nothing to show.
@@ -82,7 +82,7 @@ pub enum Outcome {
 }
 
 /// RS-04: one snapshot, all fields explicit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimeState {
     /// Always 1.
@@ -90,6 +90,7 @@ pub struct RuntimeState {
     /// 32 hex digits; new when path or turn ledger change (RS-08).
     pub runtime_epoch: String,
     /// 1…2^53−1, from 1 in each epoch.
+    #[specta(type = f64)]
     pub revision: u64,
     /// What it does.
     pub phase: Phase,
@@ -100,6 +101,7 @@ pub struct RuntimeState {
     /// How it stands.
     pub turn_status: TurnStatus,
     /// Place of the turn's last record when this was committed; alone it is no change (RS-11).
+    #[specta(type = f64)]
     pub turn_event_seq: u64,
     /// A person is asked.
     pub pending_prompt: bool,
@@ -108,10 +110,12 @@ pub struct RuntimeState {
     /// Stop would do something.
     pub cancellable: bool,
     /// Jobs that have not exited.
+    #[specta(type = f64)]
     pub background_jobs: u64,
     /// What the model does.
     pub activity: Activity,
     /// Attempts behind the barrier.
+    #[specta(type = f64)]
     pub unresolved: u64,
     /// How the latest turn ended, when that matters.
     pub outcome: Outcome,

@@ -220,16 +220,20 @@ pub struct ProposedCall {
 }
 
 /// Tokens of one model request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, specta::Type)]
 #[serde(default)]
 pub struct Usage {
     /// Tokens of the prompt.
+    #[specta(type = f64)]
     pub input: u64,
     /// Tokens of the answer.
+    #[specta(type = f64)]
     pub output: u64,
     /// Prompt tokens that the provider had cached.
+    #[specta(type = f64)]
     pub cached_input: u64,
     /// Answer tokens that were reasoning.
+    #[specta(type = f64)]
     pub reasoning: u64,
 }
 
@@ -375,7 +379,7 @@ pub struct NotStarted {
 }
 
 /// Where a result comes from (TR-08).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultSource {
     /// The executor of this host.

@@ -282,18 +282,26 @@ fn reason(word: &str, attempt: &Attempt) -> String {
 }
 
 /// TR-28.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, specta::Type,
+)]
 pub struct Statistics {
     /// Unresolved now.
+    #[specta(type = f64)]
     pub unknown: u64,
     /// Confirmed by a person.
+    #[specta(type = f64)]
     pub confirmed: u64,
     /// Superseded by a retry.
+    #[specta(type = f64)]
     pub retried: u64,
     /// A retry was refused by a person.
+    #[specta(type = f64)]
     pub rejected: u64,
     /// Calls refused by the barrier.
+    #[specta(type = f64)]
     pub blocked: u64,
     /// Dismissed by a person.
+    #[specta(type = f64)]
     pub dismissed: u64,
 }
