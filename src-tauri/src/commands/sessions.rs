@@ -1,0 +1,39 @@
+//! Commands about sessions: the list, messages, Stop, questions, the transcript and jobs.
+
+use holdfast_api::app::{
+    CancelReply, Nothing, Tab, TabApprove, TabAttempt, TabCancel, TabJob, TabPage, TabSubmit,
+};
+use holdfast_api::desktop::{OpenSession, SessionChange};
+use holdfast_api::session::{Job, PendingPrompt, SessionsPage, SessionsQuery, Submitted};
+use holdfast_api::transcript::{DiffReply, OutputPage, TranscriptPage, TranscriptSnapshot};
+
+use crate::commands::commands;
+
+commands! {
+    /// All sessions.
+    list_sessions(SessionsQuery) -> SessionsPage;
+    /// Title, mode, model or archiving of a session.
+    change_session(SessionChange) -> Nothing;
+    /// To the trash.
+    delete_session(OpenSession) -> Nothing;
+    /// A message; durable when answered.
+    submit(TabSubmit) -> Submitted;
+    /// Stop.
+    cancel(TabCancel) -> CancelReply;
+    /// Questions that wait for a person.
+    pending_prompts(Tab) -> Vec<PendingPrompt>;
+    /// Answers a question, once.
+    approve(TabApprove) -> Nothing;
+    /// The newest items and what is still streaming.
+    transcript_snapshot(Tab) -> TranscriptSnapshot;
+    /// An older page.
+    transcript_page(TabPage) -> TranscriptPage;
+    /// The diff of a file change.
+    diff(TabAttempt) -> DiffReply;
+    /// A part of a whole output.
+    output(TabAttempt) -> OutputPage;
+    /// Process trees that outlive their calls.
+    jobs(Tab) -> Vec<Job>;
+    /// Stops a job.
+    cancel_job(TabJob) -> Nothing;
+}

@@ -1,0 +1,54 @@
+//! Commands about settings, models and providers, and the folder dialog.
+
+use holdfast_api::ApiError;
+use holdfast_api::app::Nothing;
+use holdfast_api::desktop::{ModelList, ProviderChange, ProviderCheck, ProviderList, Settings};
+use holdfast_api::error::ErrorBody;
+use tauri::{AppHandle, Runtime};
+use tauri_plugin_dialog::{DialogExt, FilePath};
+
+use crate::commands::commands;
+
+commands! {
+    /// Models on offer.
+    list_models(Nothing) -> ModelList;
+    /// Settings of the app.
+    get_settings(Nothing) -> Settings;
+    /// Stores settings of the app.
+    save_settings(Settings) -> Settings;
+    /// Providers as configured, without keys.
+    list_providers(Nothing) -> ProviderList;
+    /// Adds or changes a provider; a key goes to the keychain and is never shown again.
+    save_provider(ProviderChange) -> ProviderList;
+    /// Asks a provider for one short answer and says what is wrong.
+    test_provider(ProviderChange) -> ProviderCheck;
+}
+
+/// Asks the person for a folder with the system's dialog; its absolute path, or nothing when the
+/// dialog was closed without a choice. Only the window can do it.
+///
+/// # Errors
+/// `folder_unsupported`: the folder's path can't be written as text.
+#[tauri::command]
+#[specta::specta]
+pub async fn pick_folder<R: Runtime>(handle: AppHandle<R>) -> Result<Option<String>, ErrorBody> {
+    let (chosen, choice) = tokio::sync::oneshot::channel();
+    handle.dialog().file().pick_folder(move |folder| {
+        // Nobody waits any more only when the window is gone.
+        let _ = chosen.send(folder);
+    });
+    let folder = choice.await.ok().flatten();
+    folder.map(text_of).transpose().map_err(|error| error.body())
+}
+
+fn text_of(folder: FilePath) -> Result<String, ApiError> {
+    let path = folder.into_path().ok();
+    path.and_then(|path| path.into_os_string().into_string().ok())
+        .ok_or_else(|| {
+            ApiError::bad_request(
+                "folder_unsupported",
+                "the folder's path can't be written as text; nothing was opened; choose another \
+                 folder",
+            )
+        })
+}

@@ -1,0 +1,48 @@
+//! Logs of the window: warnings to standard error, more to a file of the data folder. Neither
+//! carries keys, prompts or whole paths.
+
+use std::path::Path;
+
+use tracing_appender::non_blocking::WorkerGuard;
+use tracing_appender::rolling::{Builder, Rotation};
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
+
+/// Days of logs that are kept.
+const DAYS: usize = 7;
+
+/// Starts logging; what is buffered is written when the guard is dropped. Without a folder that can
+/// be written, standard error alone is used.
+pub(crate) fn start(data: &Path) -> Option<WorkerGuard> {
+    let wanted = EnvFilter::builder()
+        .with_default_directive(LevelFilter::WARN.into())
+        .with_env_var("HOLDFAST_LOG")
+        .from_env_lossy();
+    let errors = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_filter(wanted);
+    let file = Builder::new()
+        .rotation(Rotation::DAILY)
+        .filename_prefix("window")
+        .filename_suffix("log")
+        .max_log_files(DAYS)
+        .build(data.join("logs"))
+        .ok()
+        .map(tracing_appender::non_blocking);
+    let (file, guard) = match file {
+        Some((writer, guard)) => {
+            let layer = tracing_subscriber::fmt::layer()
+                .with_writer(writer)
+                .with_ansi(false)
+                .with_filter(LevelFilter::INFO);
+            (Some(layer), Some(guard))
+        }
+        None => (None, None),
+    };
+    // Someone else's subscriber is kept; that happens in tests only.
+    let _ = tracing_subscriber::registry().with(errors).with(file).try_init();
+    guard
+}
