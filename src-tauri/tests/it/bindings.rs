@@ -31,7 +31,7 @@ impl LanguageExt for Bindings {
     fn export(self, config: &BuilderConfiguration, path: &Path) -> Result<(), Self::Error> {
         let mut config = config.clone();
         // Our numbers come from integers; a real f64 could be NaN, which JSON writes as null.
-        let number = specta_typescript::Number::definition(&mut Types::default());
+        let number = specta_typescript::Number::<f64>::definition(&mut Types::default());
         config.types = Remapper::new()
             .rule(DataType::Primitive(Primitive::f64), number)
             .remap_types(config.types);

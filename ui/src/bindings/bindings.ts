@@ -317,7 +317,7 @@ export type Approval = {
 	/**  Unified diff of a file change. */
 	diff?: string | null,
 	/**  Generation for the answer. */
-	generation: number | null,
+	generation: number,
 	/**  Answers that are offered. */
 	scopes: string[],
 	/**  Our id of the call. */
@@ -491,7 +491,7 @@ ended: boolean } |
 /**  Tries so far. */
 attempt: number; 
 /**  Milliseconds until the next. */
-waitMs: number | null; 
+waitMs: number; 
 /**  Stable code of the failure. */
 code: string; 
 /**  For a person. */
@@ -687,9 +687,9 @@ export type OutputPage = {
 	/**  The attempt. */
 	attemptId: string,
 	/**  First byte of this page. */
-	offset: number | null,
+	offset: number,
 	/**  Bytes known so far. */
-	length: number | null,
+	length: number,
 	/**  Text, with a visible mark in place of bytes that are no UTF-8. */
 	text: string,
 	/**  There is more behind it now. */
@@ -815,7 +815,7 @@ export type ResultSource =
 /**  RS-25. */
 export type Resync = {
 	/**  Grows with every resync. */
-	recoveryVersion: number | null,
+	recoveryVersion: number,
 };
 
 /**  RS-18: a session as a tab has it, or one that runs without a tab (`tabId` empty). */
@@ -831,7 +831,7 @@ export type RuntimeSession = {
 	/**  `session-id:<32 hex>`. */
 	sessionPath: string,
 	/**  Grows when the tab is bound to another session. */
-	sessionGeneration: number | null,
+	sessionGeneration: number,
 	/**  A tab shows it. */
 	open: boolean,
 	/**  It runs on another machine. */
@@ -851,7 +851,7 @@ export type RuntimeState = {
 	/**  32 hex digits; new when path or turn ledger change (RS-08). */
 	runtimeEpoch: string,
 	/**  1…2^53−1, from 1 in each epoch. */
-	revision: number | null,
+	revision: number,
 	/**  What it does. */
 	phase: Phase,
 	/**  The running or the finishing flag, whatever the phase. */
@@ -861,7 +861,7 @@ export type RuntimeState = {
 	/**  How it stands. */
 	turnStatus: TurnStatus,
 	/**  Place of the turn's last record when this was committed; alone it is no change (RS-11). */
-	turnEventSeq: number | null,
+	turnEventSeq: number,
 	/**  A person is asked. */
 	pendingPrompt: boolean,
 	/**  Stop was asked for and has not taken effect. */
@@ -869,11 +869,11 @@ export type RuntimeState = {
 	/**  Stop would do something. */
 	cancellable: boolean,
 	/**  Jobs that have not exited. */
-	backgroundJobs: number | null,
+	backgroundJobs: number,
 	/**  What the model does. */
 	activity: Activity,
 	/**  Attempts behind the barrier. */
-	unresolved: number | null,
+	unresolved: number,
 	/**  How the latest turn ended, when that matters. */
 	outcome: Outcome,
 };
@@ -886,7 +886,7 @@ export type RuntimeStateProjection = {
 	/**  32 hex digits; new with every start of the app. */
 	epoch: string,
 	/**  Grows with every change of the content. */
-	revision: number | null,
+	revision: number,
 	/**  Sorted by tab and path. */
 	sessions: RuntimeSession[],
 	/**  One row for each session of the project tree. */
@@ -927,7 +927,7 @@ export type SessionRow = {
 	/**  Absolute path of the workspace. */
 	workspace: string,
 	/**  Unix milliseconds. */
-	updatedAt: number | null,
+	updatedAt: number,
 	/**  What it does. */
 	state: SessionState,
 };
@@ -946,9 +946,9 @@ export type SessionState = {
 	/**  A person is asked. */
 	pendingPrompt: boolean,
 	/**  Jobs that have not exited. */
-	backgroundJobs: number | null,
+	backgroundJobs: number,
 	/**  Attempts behind the barrier. */
-	unresolved: number | null,
+	unresolved: number,
 	/**  The log could not be read to its end; why, for a person. */
 	problem?: string | null,
 };
@@ -994,17 +994,17 @@ export type Settings = {
 /**  TR-28. */
 export type Statistics = {
 	/**  Unresolved now. */
-	unknown: number | null,
+	unknown: number,
 	/**  Confirmed by a person. */
-	confirmed: number | null,
+	confirmed: number,
 	/**  Superseded by a retry. */
-	retried: number | null,
+	retried: number,
 	/**  A retry was refused by a person. */
-	rejected: number | null,
+	rejected: number,
 	/**  Calls refused by the barrier. */
-	blocked: number | null,
+	blocked: number,
 	/**  Dismissed by a person. */
-	dismissed: number | null,
+	dismissed: number,
 };
 
 /**  A process of the tree that is still alive after the end of the root process. */
@@ -1036,7 +1036,7 @@ export type TabApprove = {
 	/**  Id of the question. */
 	id: string,
 	/**  Generation that was seen. */
-	generation: number | null,
+	generation: number,
 	/**  Allowed or not. */
 	allow: boolean,
 	/**  `once` or `session`. */
@@ -1052,7 +1052,7 @@ export type TabAttempt = {
 	/**  The attempt. */
 	attemptId: string,
 	/**  First byte, for outputs. */
-	offset?: number | null,
+	offset?: number,
 };
 
 /**  Stop in a tab. The turn that is meant is always named. */
@@ -1108,7 +1108,7 @@ export type TabView = {
 	/**  `session-id:<32 hex>`. */
 	sessionPath: string,
 	/**  Grows when the tab is bound to another session. */
-	sessionGeneration: number | null,
+	sessionGeneration: number,
 	/**  Title for display; may be empty. */
 	title: string,
 	/**  Absolute path of the workspace. */
@@ -1192,9 +1192,9 @@ export type Topic = {
 	/**  What it does. */
 	status: TopicStatus,
 	/**  Jobs that have not exited. */
-	backgroundJobs: number | null,
+	backgroundJobs: number,
 	/**  Attempts behind the barrier. */
-	unresolved: number | null,
+	unresolved: number,
 };
 
 /**  RS-15: what a row shows, the first that is true. */
@@ -1223,7 +1223,7 @@ export type TopicStatus =
 /**  One element of the transcript. */
 export type TranscriptItem = {
 	/**  Place in the log; a tool has that of its proposal. */
-	seq: number | null,
+	seq: number,
 	/**  `user`, `assistant`, `tool` or `note`. */
 	kind: string,
 	/**  Text. */
@@ -1235,7 +1235,7 @@ export type TranscriptItem = {
 	/**  The turn; empty for notes. */
 	turnId: string,
 	/**  Unix milliseconds. */
-	at: number | null,
+	at: number,
 	/**  The model's message was cut short. */
 	partial?: boolean,
 };
@@ -1264,13 +1264,13 @@ export type TurnStatus = "" | "in_progress" | "completed" | "failed" | "cancelle
 /**  Tokens of one model request. */
 export type Usage = {
 	/**  Tokens of the prompt. */
-	input?: number | null,
+	input?: number,
 	/**  Tokens of the answer. */
-	output?: number | null,
+	output?: number,
 	/**  Prompt tokens that the provider had cached. */
-	cached_input?: number | null,
+	cached_input?: number,
 	/**  Answer tokens that were reasoning. */
-	reasoning?: number | null,
+	reasoning?: number,
 };
 
 export type Value = null | boolean | number | string | Value[] | { [key: string]: Value };
