@@ -5,17 +5,20 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
-use axum::http::{HeaderMap, HeaderValue, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 
 use crate::error::reply;
+use crate::login::Logins;
 use crate::token::Token;
 
 /// What is allowed.
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
     pub(crate) token: Token,
+    /// Bearers of browsers; they open the app's operations and nothing else.
+    pub(crate) logins: Option<Logins>,
     /// Names by which this host may be addressed, without the port, beside loopback names.
     pub(crate) hosts: Arc<Vec<String>>,
     /// The port that it listens on.
@@ -23,23 +26,33 @@ pub(crate) struct Guard {
 }
 
 /// Exact Host first (a name that a web page made point here is refused), then Origin when there is
-/// one, then the token.
-pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    match guard.refusal(request.headers(), request.uri()) {
+/// one.
+pub(crate) async fn check_place(
+    State(guard): State<Guard>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match guard.misplaced(request.headers(), request.uri()) {
+        Some(refused) => refused,
+        None => next.run(request).await,
+    }
+}
+
+/// The token, or a browser's bearer where that is enough.
+pub(crate) async fn check_token(
+    State(guard): State<Guard>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match guard.unknown(request.headers(), request.uri()) {
         Some(refused) => refused,
         None => next.run(request).await,
     }
 }
 
 impl Guard {
-    fn refusal(&self, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
-        // A header that is no text is like none that could match.
-        let header = |name| {
-            headers
-                .get(name)
-                .map(|value: &HeaderValue| value.to_str().unwrap_or("\u{0}"))
-        };
-        let host = header(HOST).or_else(|| uri.authority().map(|a| a.as_str()));
+    fn misplaced(&self, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
+        let host = text(headers, HOST).or_else(|| uri.authority().map(|a| a.as_str()));
         if !host.is_some_and(|host| self.is_own(host)) {
             return Some(reply(
                 403,
@@ -48,7 +61,7 @@ impl Guard {
                  that the server printed",
             ));
         }
-        if let Some(origin) = header(ORIGIN)
+        if let Some(origin) = text(headers, ORIGIN)
             && !self.is_own_origin(origin)
         {
             return Some(reply(
@@ -57,11 +70,22 @@ impl Guard {
                 "the request comes from a page of another origin; nothing was done",
             ));
         }
+        None
+    }
+
+    fn unknown(&self, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
         if uri.path() == "/healthz" {
             return None;
         }
-        match header(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ")) {
-            Some(given) if self.token.matches(given.trim()) => None,
+        let browser = |given: &str| {
+            uri.path().starts_with("/app/")
+                && self
+                    .logins
+                    .as_ref()
+                    .is_some_and(|logins| logins.accepts(given))
+        };
+        match text(headers, AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ")) {
+            Some(given) if self.token.matches(given.trim()) || browser(given.trim()) => None,
             Some(_) => Some(reply(
                 401,
                 "token_wrong",
@@ -97,6 +121,13 @@ impl Guard {
                 port == Some(self.port) && self.is_own(host)
             })
     }
+}
+
+/// A header's text. One that is no text is like none that could match.
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers
+        .get(name)
+        .map(|value: &HeaderValue| value.to_str().unwrap_or("\u{0}"))
 }
 
 /// `name:port`, `[v6]:port`, or a name alone. A port that is no number makes the name not match.

@@ -17,8 +17,8 @@ use holdfast_api::transcript::PageQuery;
 use holdfast_controller::hub::Hub;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::input::bad_query;
-use self::input::{Body, Selected, SessionQuery, Typed};
+pub(crate) use self::input::{Body, bad_query};
+use self::input::{Selected, SessionQuery, Typed};
 use crate::error::Failure;
 use crate::events::events;
 

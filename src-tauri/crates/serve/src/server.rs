@@ -5,18 +5,21 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{any, get};
 use axum::{Router, middleware};
-use holdfast_api::SessionHost;
+use holdfast_api::{App, SessionHost};
 use holdfast_controller::Host;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
+use crate::app::{EventSource, app_routes};
 use crate::error::reply;
 use crate::guard::{self, Guard};
 use crate::handlers::{Hosted, routes};
+use crate::login::{self, Logins};
 use crate::token::Token;
+use crate::ui::{self, UiFolder};
 
 /// How a server is started.
 #[derive(Debug, Clone)]
@@ -29,6 +32,19 @@ pub struct ServeOptions {
     pub hosts: Vec<String>,
     /// A tunnel or proxy protects an address that is not loopback.
     pub protected: bool,
+}
+
+/// What a browser gets beside the host.
+#[derive(Clone)]
+pub struct Web {
+    /// The app.
+    pub app: Arc<dyn App>,
+    /// Its events.
+    pub events: EventSource,
+    /// The built user interface.
+    pub ui: UiFolder,
+    /// Ways in.
+    pub logins: Logins,
 }
 
 /// Why a server can't start.
@@ -98,11 +114,33 @@ impl Server {
         self.addr
     }
 
-    /// Serves until `stopped`; open streams end then, requests under way are answered.
+    /// Serves a host until `stopped`; open streams end then, requests under way are answered.
     ///
     /// # Errors
     /// What the system says of the listening socket.
     pub async fn run(self, host: Host, stopped: CancellationToken) -> std::io::Result<()> {
+        self.serve(host, None, stopped).await
+    }
+
+    /// The same, with the app and its user interface for a browser.
+    ///
+    /// # Errors
+    /// What the system says of the listening socket.
+    pub async fn run_web(
+        self,
+        host: Host,
+        web: Web,
+        stopped: CancellationToken,
+    ) -> std::io::Result<()> {
+        self.serve(host, Some(web), stopped).await
+    }
+
+    async fn serve(
+        self,
+        host: Host,
+        web: Option<Web>,
+        stopped: CancellationToken,
+    ) -> std::io::Result<()> {
         let hub = Arc::clone(host.hub());
         let hosted = Hosted {
             host: Arc::new(host) as Arc<dyn SessionHost>,
@@ -116,20 +154,39 @@ impl Server {
         }
         let guard = Guard {
             token: self.options.token,
+            logins: web.as_ref().map(|web| web.logins.clone()),
             hosts: Arc::new(hosts),
             port: self.addr.port(),
         };
-        let router = Router::new()
-            .merge(routes())
-            .route("/healthz", get(|| async { "ok" }))
-            .fallback(unknown_route)
-            .method_not_allowed_fallback(wrong_method)
-            .with_state(hosted)
+        let router = router(hosted, web, &guard)
             .layer(CatchPanicLayer::custom(|_| panicked()))
-            .layer(middleware::from_fn_with_state(guard, guard::check));
+            .layer(middleware::from_fn_with_state(guard, guard::check_place));
         axum::serve(self.listener, router)
             .with_graceful_shutdown(async move { stopped.cancelled().await })
             .await
+    }
+}
+
+/// With the app, what is no operation is a file that needs no token; without it, nothing is told
+/// to somebody who has none.
+fn router(hosted: Hosted, web: Option<Web>, guard: &Guard) -> Router {
+    let stopped = hosted.stopped.clone();
+    let token = middleware::from_fn_with_state(guard.clone(), guard::check_token);
+    let operations = Router::new()
+        .merge(routes())
+        .route("/healthz", get(|| async { "ok" }))
+        .with_state(hosted);
+    match web {
+        None => operations
+            .fallback(unknown_route)
+            .method_not_allowed_fallback(wrong_method)
+            .layer(token),
+        Some(web) => operations
+            .merge(app_routes(web.app, web.events, stopped))
+            .method_not_allowed_fallback(wrong_method)
+            .route_layer(token)
+            .merge(login::route(web.logins))
+            .fallback_service(any(ui::file).with_state(web.ui)),
     }
 }
 

@@ -5,6 +5,7 @@
 mod admission;
 mod arguments;
 mod barrier;
+mod display;
 mod fold;
 mod identity;
 mod log;
