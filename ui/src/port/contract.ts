@@ -159,7 +159,11 @@ export type SessionRow = {
   updatedAt: number;
   state: SessionState;
 };
-export type SessionsQuery = { query?: string | null; cursor?: string | null; limit?: number | null };
+export type SessionsQuery = {
+  query?: string | null;
+  cursor?: string | null;
+  limit?: number | null;
+};
 export type SessionsPage = { items: SessionRow[]; next: string | null };
 export type Submitted = { turnId: string; duplicate: boolean };
 export type PendingPrompt = { promptId: string; kind: string; turnId: string; approval: Approval };
@@ -296,7 +300,7 @@ export type AttemptState =
 export type Resolution = 'confirm' | 'reject' | 'dismiss';
 export type ResultSource = 'live' | 'recovered' | 'synthetic';
 export type InspectionState = 'present' | 'postcondition_satisfied' | 'absent_fenced' | 'unknown';
-export type Straggler = { pid: number; started: number };
+export type Straggler = { pid: number; name: string };
 export type Evidence =
   | { file: { path: string; before: string; after: string; now: string | null } }
   | {

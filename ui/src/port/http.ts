@@ -28,8 +28,9 @@ export interface HttpWorld {
 /** Logs in when the address carries a code, and gives the port. */
 export async function createHttpPort(world: HttpWorld): Promise<Port> {
   let token = world.storage.getItem(TOKEN) ?? '';
-  const code = new URLSearchParams(world.hash.replace(/^#/, '')).get('code');
-  if (code !== null) {
+  const fragment = world.hash.replace(/^#/, '');
+  const code = new URLSearchParams(fragment).get('code') ?? fragment;
+  if (code !== '') {
     world.clearHash();
     token = await login(world, code).catch((error: unknown) => {
       // A page that is reloaded with an old link still has its bearer.

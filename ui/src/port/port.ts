@@ -88,10 +88,7 @@ export interface Port extends Operations {
   /** The native window: it has a folder dialog. */
   readonly native: boolean;
   /** Subscribes to the app's events; resolves when none can be missed any more (RS-22). */
-  events(
-    listener: (event: wire.AppEvent) => void,
-    link: (link: Link) => void,
-  ): Promise<() => void>;
+  events(listener: (event: wire.AppEvent) => void, link: (link: Link) => void): Promise<() => void>;
   /** A folder chosen by the person; `null` when none was, or where there is no dialog. */
   pickFolder(): Promise<string | null>;
   /** Opens a web address outside. */

@@ -1,0 +1,379 @@
+// The page's model: tabs, projects, settings, and what each tab shows. It owns no state of sessions:
+// that is the runtime mirror's.
+
+import { createContext } from 'svelte';
+import { SvelteMap } from 'svelte/reactivity';
+
+import { Outbox } from '../composer/outbox.svelte';
+import { setLanguage } from '../messages/language.svelte';
+import type {
+  AppEvent,
+  ModelView,
+  NumberedFrame,
+  ProjectList,
+  ProjectView,
+  Settings,
+  TabView,
+} from '../port/contract';
+import type { Port } from '../port/port';
+import { Review } from '../recovery/review.svelte';
+import { createRuntimeStore } from '../runtime/store';
+import { createRuntimeSync } from '../runtime/sync';
+import { Conversation } from '../transcript/conversation.svelte';
+import { RuntimeMirror } from './runtime.svelte';
+import { Toasts } from './toasts.svelte';
+
+export type Surface = 'none' | 'palette' | 'settings' | 'providers' | 'folder';
+
+export class Desk {
+  readonly port: Port;
+  readonly runtime = new RuntimeMirror();
+  readonly toasts = new Toasts();
+  readonly outbox: Outbox;
+  readonly review: Review;
+
+  readonly #conversations = new SvelteMap<string, Conversation>();
+  tabs = $state.raw<TabView[]>([]);
+  activeId = $state('');
+  projects = $state.raw<ProjectView[]>([]);
+  models = $state.raw<ModelView[]>([]);
+  settings = $state.raw<Settings | null>(null);
+  surface = $state<Surface>('none');
+  /** The recovery panel of the active tab is open. */
+  reviewing = $state(false);
+  ready = $state(false);
+
+  readonly active = $derived(this.tabs.find((tab) => tab.tabId === this.activeId));
+  readonly conversation = $derived(this.#conversations.get(this.activeId));
+  /** The active tab's session in the projection. */
+  readonly session = $derived(this.runtime.session(this.activeId));
+  /** Send and Stop may be used (RS-15, RS-25). */
+  readonly canAct = $derived(
+    this.active?.problem === '' && this.runtime.confirmed(this.session?.freshness),
+  );
+
+  readonly #store = createRuntimeStore();
+  readonly #sync;
+  #rereading: ReturnType<typeof setTimeout> | undefined;
+  #stop: () => void = () => undefined;
+
+  constructor(port: Port) {
+    this.port = port;
+    this.outbox = new Outbox(port);
+    this.review = new Review(port);
+    this.#sync = createRuntimeSync(this.#store, {
+      sync: () => port.syncRuntimeState(),
+      get: () => port.getRuntimeStateSnapshot(),
+    });
+  }
+
+  /** RS-22: subscribes first, then reads. */
+  async start(): Promise<void> {
+    const unsubscribe = this.#store.subscribe((view) => {
+      const before = this.runtime.view;
+      this.runtime.view = view;
+      const wait = this.#sync.retryIn;
+      this.runtime.retryAt = view.failed && wait !== null ? Date.now() + wait : null;
+      if (view.topics !== before.topics && !sameRows(view.topics, before.topics)) {
+        this.#rereadSoon();
+      }
+    });
+    const stopEvents = await this.port.events(
+      (event) => this.#event(event),
+      (link) => (link === 'down' ? this.#store.fail() : this.#sync.verify()),
+    );
+    const verify = () => this.#sync.verify();
+    const flush = () => this.outbox.flush();
+    window.addEventListener('focus', verify);
+    window.addEventListener('online', verify);
+    window.addEventListener('pagehide', flush);
+    this.#stop = () => {
+      unsubscribe();
+      stopEvents();
+      this.#sync.stop();
+      window.removeEventListener('focus', verify);
+      window.removeEventListener('online', verify);
+      window.removeEventListener('pagehide', flush);
+    };
+    this.#sync.start();
+    const [settings] = await Promise.all([
+      this.port.getSettings(),
+      this.rereadLayout(true),
+      this.rereadProjects(),
+      this.rereadModels(),
+    ]);
+    this.use(settings);
+    this.ready = true;
+  }
+
+  stop(): void {
+    this.#stop();
+  }
+
+  /** Reads the state again, now. */
+  verify(): void {
+    this.#sync.verify();
+  }
+
+  /** Runs something that the backend may refuse, and shows what it said. */
+  async attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      this.toasts.error(error);
+      return undefined;
+    }
+  }
+
+  async rereadLayout(first = false): Promise<void> {
+    const layout = await this.port.getLayout();
+    this.#tabs(layout.tabs);
+    if (first || !this.tabs.some((tab) => tab.tabId === this.activeId)) {
+      this.#show(layout.active || (layout.tabs[0]?.tabId ?? ''));
+    }
+  }
+
+  async rereadProjects(): Promise<void> {
+    this.projects = (await this.port.listProjects()).projects;
+  }
+
+  async rereadModels(): Promise<void> {
+    this.models = (await this.port.listModels()).models;
+  }
+
+  select(tabId: string): void {
+    if (tabId !== this.activeId) {
+      this.outbox.flush();
+      this.#show(tabId);
+      void this.attempt(() => this.port.selectTab({ tabId }));
+    }
+  }
+
+  async open(sessionId: string): Promise<void> {
+    const known = this.tabs.find((tab) => tab.sessionId === sessionId);
+    if (known) {
+      this.select(known.tabId);
+    } else {
+      await this.#opened(() => this.port.openSession({ sessionId }));
+    }
+  }
+
+  async newSession(workspaceRoot: string): Promise<void> {
+    await this.#opened(() => this.port.newSession({ workspaceRoot, model: '', mode: '' }));
+  }
+
+  async startDemo(): Promise<void> {
+    await this.#opened(() => this.port.startDemo());
+  }
+
+  async closeTab(tabId: string): Promise<void> {
+    this.outbox.flush();
+    const at = this.tabs.findIndex((tab) => tab.tabId === tabId);
+    const layout = await this.attempt(() => this.port.closeTab({ tabId }));
+    if (layout) {
+      this.#tabs(layout.tabs);
+      if (this.activeId === tabId) {
+        const next =
+          layout.active || (layout.tabs[Math.min(at, layout.tabs.length - 1)]?.tabId ?? '');
+        this.#show(next);
+      }
+    }
+  }
+
+  /** By the dialog where there is one, else by typing a path. */
+  async chooseFolder(): Promise<void> {
+    if (!this.port.native) {
+      this.surface = 'folder';
+      return;
+    }
+    const path = await this.attempt(() => this.port.pickFolder());
+    if (path) {
+      await this.addFolder(path);
+    }
+  }
+
+  async addFolder(path: string): Promise<void> {
+    const list = await this.attempt(() => this.port.openProject({ path }));
+    if (list) {
+      await this.opened(list, path);
+    }
+  }
+
+  /** Shows the list after a folder was added; a folder without sessions gets its first one. */
+  async opened(list: ProjectList, path: string): Promise<void> {
+    const before = new Set(this.projects.map((project) => project.workspaceRoot));
+    this.projects = list.projects;
+    const added =
+      list.projects.find((project) => !before.has(project.workspaceRoot)) ??
+      list.projects.find((project) => project.workspaceRoot === path);
+    if (added && added.sessions.length === 0) {
+      await this.newSession(added.workspaceRoot);
+    }
+  }
+
+  async change(
+    sessionId: string,
+    change: { title?: string; mode?: string; model?: string; archived?: boolean },
+  ): Promise<void> {
+    await this.attempt(() => this.port.changeSession({ sessionId, ...change }));
+    await this.attempt(() => Promise.all([this.rereadLayout(), this.rereadProjects()]));
+  }
+
+  async remove(sessionId: string): Promise<void> {
+    await this.attempt(() => this.port.deleteSession({ sessionId }));
+    await this.attempt(() => Promise.all([this.rereadLayout(), this.rereadProjects()]));
+  }
+
+  async cancel(): Promise<void> {
+    const state = this.session?.state;
+    if (this.canAct && state?.cancellable && !state.cancelRequested && this.activeId !== '') {
+      const tabId = this.activeId;
+      await this.attempt(() => this.port.cancel({ tabId, turnId: state.turnId }));
+    }
+  }
+
+  openReview(): void {
+    this.reviewing = true;
+    void this.review.show(this.activeId);
+  }
+
+  async saveSettings(change: Partial<Settings>): Promise<void> {
+    if (this.settings === null) {
+      return;
+    }
+    const before = this.settings;
+    this.use({ ...before, ...change });
+    try {
+      this.use(await this.port.saveSettings({ ...before, ...change }));
+    } catch (error) {
+      this.use(before);
+      this.toasts.error(error);
+    }
+  }
+
+  /** Puts settings on screen. */
+  use(settings: Settings): void {
+    this.settings = settings;
+    setLanguage(settings.language);
+    const dark =
+      settings.theme === 'dark' ||
+      (settings.theme === 'system' && window.matchMedia('(prefers-color-scheme: dark)').matches);
+    const root = document.documentElement;
+    root.dataset.theme = dark ? 'dark' : 'light';
+    root.style.setProperty('--font-base', `${settings.fontSize}px`);
+  }
+
+  #tabs(tabs: TabView[]): void {
+    for (const before of this.tabs) {
+      const now = tabs.find((tab) => tab.tabId === before.tabId);
+      if (now?.sessionGeneration !== before.sessionGeneration) {
+        this.#conversations.get(before.tabId)?.close();
+        this.#conversations.delete(before.tabId);
+      }
+    }
+    this.tabs = tabs;
+    for (const tab of tabs) {
+      this.outbox.restore(tab.tabId, tab.draft);
+    }
+    this.#converse(this.activeId);
+  }
+
+  #show(tabId: string): void {
+    if (this.activeId !== tabId) {
+      this.activeId = tabId;
+      this.reviewing = false;
+      void this.review.show('');
+    }
+    this.#converse(tabId);
+  }
+
+  #converse(tabId: string): void {
+    if (
+      !this.#conversations.has(tabId) &&
+      this.tabs.some((tab) => tab.tabId === tabId && tab.problem === '')
+    ) {
+      const conversation = new Conversation(this.port, tabId);
+      this.#conversations.set(tabId, conversation);
+      void conversation.load();
+    }
+  }
+
+  async #opened(work: () => Promise<TabView>): Promise<void> {
+    const tab = await this.attempt(work);
+    if (tab) {
+      if (!this.tabs.some((other) => other.tabId === tab.tabId)) {
+        this.#tabs([...this.tabs, tab]);
+      }
+      this.#show(tab.tabId);
+      await this.attempt(() => Promise.all([this.rereadLayout(), this.rereadProjects()]));
+      void this.attempt(() => this.port.selectTab({ tabId: tab.tabId }));
+    }
+  }
+
+  #event(event: AppEvent): void {
+    switch (event.event) {
+      case 'runtime-state:changed':
+        this.#sync.changed(event.payload);
+        break;
+      case 'desktop:resync':
+        this.#sync.resync();
+        void this.rereadLayout().catch(() => undefined);
+        this.#rereadSoon();
+        for (const conversation of this.#conversations.values()) {
+          void conversation.load();
+        }
+        break;
+      case 'remote-tab:updated':
+        this.#sync.verify();
+        break;
+      case 'session:frames':
+        this.#frames(event.payload.frames);
+        break;
+    }
+  }
+
+  #frames(frames: readonly NumberedFrame[]): void {
+    for (const tab of this.tabs) {
+      const own = frames.filter(
+        ({ frame }) => frame.sessionId === tab.sessionId || frame.kind === 'gap',
+      );
+      if (own.length === 0) {
+        continue;
+      }
+      this.#conversations.get(tab.tabId)?.frames(own);
+      const kinds = new Set(own.map(({ frame }) => frame.kind));
+      if (kinds.has('session_changed')) {
+        void this.rereadLayout().catch(() => undefined);
+      }
+      if (
+        this.reviewing &&
+        tab.tabId === this.activeId &&
+        (kinds.has('tool_result') || kinds.has('turn_done'))
+      ) {
+        void this.review.refresh();
+      }
+    }
+  }
+
+  /** Rows and titles of the project tree, when the projection names other ones. */
+  #rereadSoon(): void {
+    clearTimeout(this.#rereading);
+    this.#rereading = setTimeout(() => {
+      void this.rereadProjects().catch(() => undefined);
+      void this.rereadLayout().catch(() => undefined);
+    }, 150);
+  }
+}
+
+function sameRows(
+  a: readonly { topicId: string; title: string }[],
+  b: readonly { topicId: string; title: string }[],
+): boolean {
+  return (
+    a.length === b.length &&
+    a.every((row, index) => row.topicId === b[index]?.topicId && row.title === b[index]?.title)
+  );
+}
+
+const [useDesk, provideDesk] = createContext<Desk>();
+export { provideDesk, useDesk };

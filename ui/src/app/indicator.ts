@@ -1,0 +1,17 @@
+// From a status word of the projection to its mark on screen.
+
+import type { Mark } from '../kit/StateMark.svelte';
+import type { TopicStatus } from '../port/contract';
+
+export const STATUS_MARK: Record<TopicStatus, Mark> = {
+  finishing: 'finishing',
+  cancelling: 'stopping',
+  waiting_confirmation: 'asks',
+  streaming: 'streaming',
+  thinking: 'thinking',
+  background_jobs: 'jobs',
+  error: 'failed',
+  paused: 'paused',
+  awaiting_delivery: 'delivery',
+  idle: 'none',
+};

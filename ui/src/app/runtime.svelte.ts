@@ -1,0 +1,87 @@
+// The runtime projection as the screen reads it. Every indicator asks here and nowhere else; what
+// the backend's projection does not say is not shown.
+
+import type { Freshness, ProjectView, RuntimeSession, Topic, TopicStatus } from '../port/contract';
+import type { RuntimeView } from '../runtime/store';
+
+/** What one indicator shows. */
+export interface Indicator {
+  status: TopicStatus;
+  backgroundJobs: number;
+  unresolved: number;
+  /** It is known to be so now. */
+  confirmed: boolean;
+}
+
+/** RS-15: the order in which states win, for sums over sessions. */
+const PRIORITY: readonly TopicStatus[] = [
+  'finishing',
+  'cancelling',
+  'waiting_confirmation',
+  'streaming',
+  'thinking',
+  'background_jobs',
+  'error',
+  'paused',
+  'awaiting_delivery',
+  'idle',
+];
+
+/** For a project a person's answer comes first: it is what the badge is for. */
+const PROJECT_PRIORITY: readonly TopicStatus[] = [
+  'waiting_confirmation',
+  ...PRIORITY.filter((status) => status !== 'waiting_confirmation'),
+];
+
+export class RuntimeMirror {
+  view = $state.raw<RuntimeView>({ sessions: [], topics: [], failed: false, empty: true });
+  /** When the next try is due, Unix milliseconds; `null` while none waits. */
+  retryAt = $state<number | null>(null);
+
+  readonly #topics = $derived(new Map(this.view.topics.map((topic) => [topic.topicId, topic])));
+
+  /** The session as the tab has it. */
+  session(tabId: string): RuntimeSession | undefined {
+    return this.view.sessions.find((session) => session.tabId === tabId);
+  }
+
+  topic(sessionId: string): Topic | undefined {
+    return this.#topics.get(sessionId);
+  }
+
+  /** RS-25: nothing is confirmed while the store is marked failed. */
+  confirmed(freshness: Freshness | undefined): boolean {
+    return !this.view.failed && freshness === 'synced';
+  }
+
+  /** The indicator of a session's row or tab; `null` when the projection does not name it. */
+  indicator(sessionId: string): Indicator | null {
+    const topic = this.topic(sessionId);
+    if (topic === undefined) {
+      return null;
+    }
+    const sessions = this.view.sessions.filter((session) => session.topicId === sessionId);
+    return {
+      status: topic.status,
+      backgroundJobs: topic.backgroundJobs,
+      unresolved: topic.unresolved,
+      confirmed: !this.view.failed && sessions.every((session) => session.freshness === 'synced'),
+    };
+  }
+
+  /** RS-17: the sum over a project's sessions. A session is one topic, however many tabs show it. */
+  project(project: ProjectView): Indicator {
+    const topics = this.view.topics.filter(
+      (topic) => topic.workspaceRoot === project.workspaceRoot,
+    );
+    const status =
+      PROJECT_PRIORITY.find((word) => topics.some((topic) => topic.status === word)) ?? 'idle';
+    const sum = (of: (topic: Topic) => number) => topics.reduce((all, topic) => all + of(topic), 0);
+    return {
+      status,
+      backgroundJobs: sum((topic) => topic.backgroundJobs),
+      unresolved: sum((topic) => topic.unresolved),
+      confirmed: !this.view.failed,
+    };
+  }
+}

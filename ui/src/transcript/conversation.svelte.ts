@@ -1,0 +1,158 @@
+// The conversation of one tab as the screen shows it: the assembly, published once a frame.
+
+import { SvelteMap } from 'svelte/reactivity';
+
+import type { NumberedFrame, PendingPrompt, TranscriptItem } from '../port/contract';
+import { portError, type Port } from '../port/port';
+import { Assembly, type Ending, type Retrying } from './assembly';
+
+const OLDER = 100;
+
+export interface Paint {
+  (callback: () => void): void;
+}
+
+export class Conversation {
+  items = $state.raw<readonly TranscriptItem[]>([]);
+  live = $state.raw<Assembly['live']>(null);
+  progress = $state.raw<ReadonlyMap<string, string>>(new Map());
+  prompts = $state.raw<readonly PendingPrompt[]>([]);
+  usage = $state.raw<Assembly['usage']>(null);
+  ending = $state.raw<Ending | null>(null);
+  retrying = $state.raw<Retrying | null>(null);
+  /** The first snapshot is there. */
+  loaded = $state(false);
+  problem = $state('');
+  loadingOlder = $state(false);
+  atBeginning = $state(false);
+  /** Cards that the person opened or closed, by call id. */
+  readonly opened = new SvelteMap<string, boolean>();
+
+  readonly tabId: string;
+  readonly #port: Port;
+  readonly #paint: Paint;
+  readonly #assembly = new Assembly();
+  #loading: Promise<void> | null = null;
+  #again = false;
+  #painting = false;
+  #closed = false;
+  /** A page older than the snapshot was read. */
+  #paged = false;
+
+  constructor(
+    port: Port,
+    tabId: string,
+    paint: Paint = (callback) => requestAnimationFrame(callback),
+  ) {
+    this.#port = port;
+    this.tabId = tabId;
+    this.#paint = paint;
+  }
+
+  /** Reads everything anew; calls during a read make one more read behind it. */
+  load(): Promise<void> {
+    if (this.#loading !== null) {
+      this.#again = true;
+      return this.#loading;
+    }
+    this.#loading = this.#read().finally(() => {
+      this.#loading = null;
+      if (this.#again && !this.#closed) {
+        this.#again = false;
+        void this.load();
+      }
+    });
+    return this.#loading;
+  }
+
+  frames(frames: readonly NumberedFrame[]): void {
+    const applied = this.#assembly.frames(frames);
+    if (applied === 'reload') {
+      void this.load();
+    } else if (applied === 'changed') {
+      this.#publish();
+    }
+  }
+
+  async older(): Promise<void> {
+    const first = this.#assembly.items[0];
+    if (this.loadingOlder || this.atBeginning || first === undefined) {
+      return;
+    }
+    this.loadingOlder = true;
+    try {
+      const page = await this.#port.transcriptPage({
+        tabId: this.tabId,
+        before: first.seq,
+        limit: OLDER,
+      });
+      this.#paged = true;
+      this.#assembly.older(page);
+      this.atBeginning = page.before === null;
+      this.items = this.#assembly.items;
+    } catch {
+      // The next scroll asks again.
+    } finally {
+      this.loadingOlder = false;
+    }
+  }
+
+  wasSeenRunning(callId: string): boolean {
+    return this.#assembly.seenRunning.has(callId);
+  }
+
+  /** An answered question that the backend no longer names. */
+  forget(promptId: string): void {
+    this.prompts = this.prompts.filter((prompt) => prompt.promptId !== promptId);
+  }
+
+  close(): void {
+    this.#closed = true;
+  }
+
+  async #read(): Promise<void> {
+    const request = { tabId: this.tabId };
+    this.#assembly.expect();
+    try {
+      const [snapshot, prompts] = await Promise.all([
+        this.#port.transcriptSnapshot(request),
+        this.#port.pendingPrompts(request),
+      ]);
+      if (this.#closed) {
+        return;
+      }
+      const kept = this.#paged ? this.#assembly.items : [];
+      this.#assembly.prompts = [];
+      if (this.#assembly.snapshot(snapshot, kept) === 'reload') {
+        this.#again = true;
+      }
+      this.#assembly.asked(prompts);
+      this.problem = '';
+      this.loaded = true;
+      this.#show();
+    } catch (error) {
+      this.problem = portError(error).message;
+    }
+  }
+
+  #publish(): void {
+    if (!this.#painting) {
+      this.#painting = true;
+      this.#paint(() => {
+        this.#painting = false;
+        this.#show();
+      });
+    }
+  }
+
+  #show(): void {
+    const assembly = this.#assembly;
+    this.items = assembly.items;
+    this.live = assembly.live;
+    this.progress = assembly.progress;
+    this.prompts = assembly.prompts;
+    this.usage = assembly.usage;
+    this.ending = assembly.ending;
+    this.retrying = assembly.retrying;
+  }
+}
