@@ -6,8 +6,9 @@
 use holdfast_api::desktop::{
     AppEvent, RemoteTab, Resync, RuntimeStateProjection, SessionFrames,
 };
+use holdfast_desktop::Desktop;
 use serde::{Deserialize, Serialize};
-use tauri::{Emitter, Manager, Runtime};
+use tauri::{AppHandle, Emitter, Manager, Runtime};
 use tauri_specta::Event;
 
 /// The one window.
@@ -32,6 +33,23 @@ pub struct RemoteTabUpdated(pub RemoteTab);
 #[derive(Debug, Clone, Serialize, Deserialize, specta::Type, Event)]
 #[tauri_specta(event_name = "session:frames")]
 pub struct SessionFramesArrived(pub SessionFrames);
+
+/// Sends the app's events to the window from now on, until the app is dropped.
+pub fn begin<R: Runtime>(handle: &AppHandle<R>) {
+    let Some(desktop) = handle.try_state::<Desktop>() else {
+        return;
+    };
+    let mut events = desktop.events();
+    let handle = handle.clone();
+    tauri::async_runtime::spawn(async move {
+        loop {
+            let event = events.next().await;
+            if let Err(error) = send(&handle, event) {
+                tracing::warn!(%error, "an event did not reach the window");
+            }
+        }
+    });
+}
 
 /// Sends one event to the window.
 ///

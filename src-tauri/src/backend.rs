@@ -1,0 +1,70 @@
+//! What is behind the window: the host of this machine's sessions, and the app on top of it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use holdfast_controller::config::Config;
+use holdfast_controller::models::{ConfiguredModels, RequestLimits};
+use holdfast_controller::source::SystemSource;
+use holdfast_controller::{Host, HostOptions};
+use holdfast_desktop::{Desktop, DesktopOptions, StoredKeys};
+
+use crate::home::Home;
+use crate::keychain::Keychain;
+
+/// The host and the app. Opens no listener.
+pub struct Backend {
+    /// What the commands call.
+    pub desktop: Desktop,
+    host: Host,
+}
+
+impl Backend {
+    /// Starts on a data folder, which is made when there is none. Must be called inside a tokio
+    /// runtime. `demo_folder` is where sample projects are made.
+    ///
+    /// # Errors
+    /// The folder can't be used, or the configuration in it can't be read; nothing was changed.
+    pub fn start(home: &Home, demo_folder: PathBuf) -> anyhow::Result<Self> {
+        let data = home.folder.clone();
+        holdfast_files::create_private_folder(&data).with_context(|| {
+            format!(
+                "the data folder {} can't be made; choose another with HOLDFAST_HOME",
+                data.display()
+            )
+        })?;
+        let config = Config::read(&data.join("config.toml"))?;
+        let keychain = Keychain {
+            service: format!("holdfast{}", home.suffix),
+        };
+        let keys = Arc::new(StoredKeys::new(&data, Some(Arc::new(keychain))));
+        let models = ConfiguredModels::new(config.clone(), RequestLimits::default())
+            .with_keys(Arc::<StoredKeys>::clone(&keys));
+        let host = Host::new(HostOptions::new(
+            data.clone(),
+            config,
+            Arc::new(SystemSource),
+            Arc::new(models.clone()),
+        ))?;
+        let desktop = Desktop::start(DesktopOptions {
+            data,
+            host: Arc::new(host.clone()),
+            hub: Arc::clone(host.hub()),
+            models,
+            keys,
+            surface: "window".to_owned(),
+            demo_folder,
+            // TR-35: this host offers no retry.
+            retry_enabled: false,
+        })?;
+        Ok(Self { desktop, host })
+    }
+
+    /// Gives all sessions back. Commands go on under their supervisors (SV-09) and are found again
+    /// at the next start.
+    pub async fn close(self) {
+        drop(self.desktop);
+        self.host.release().await;
+    }
+}
