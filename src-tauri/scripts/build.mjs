@@ -2,8 +2,12 @@
 import { copyFileSync, mkdirSync, renameSync } from 'node:fs';
 import path from 'node:path';
 
+import { npm } from './packages.mjs';
 import { executable, mustRun, root } from './programs.mjs';
 import { Failure } from './terminal.mjs';
+
+/** Makes the window carry the pages of ui/dist instead of asking a development server for them. */
+export const PAGES_INSIDE = ['--features', 'holdfast-app/custom-protocol'];
 
 const ADVICE = "look at the compiler's first error above; nothing was started.";
 
@@ -30,13 +34,42 @@ async function cargoBuild(args) {
   return programs;
 }
 
+/** The pages that the window and the browser show; they end up in ui/dist. */
+export async function buildPages() {
+  await npm(
+    ['run', 'build', '--workspace', 'ui'],
+    "look at the bundler's first error above; nothing was started.",
+  );
+}
+
+const WINDOW = ['holdfast-app', 'holdfast-cli', 'holdfast-supervisor'].flatMap((name) => [
+  '-p',
+  name,
+]);
+
+/** The window with the pages inside, and the supervisor beside it. Needs the pages. */
+export function buildWindow() {
+  return cargoBuild([...WINDOW, ...PAGES_INSIDE]);
+}
+
+/** The window as `npm run dev` uses it: its pages come from a development server. */
+export function buildDevelopmentWindow() {
+  return cargoBuild(WINDOW);
+}
+
+/** The optimised window with the pages inside, and the supervisor beside it. Needs the pages. */
+export function buildRelease() {
+  return cargoBuild([...WINDOW, ...PAGES_INSIDE, '--release']);
+}
+
 /** The programs as a person uses them. */
 export function buildPrograms() {
   return cargoBuild(['-p', 'holdfast-cli', '-p', 'holdfast-supervisor']);
 }
 
 /**
- * The programs with stop points, which the acceptance tests kill at chosen places; copied aside.
+ * The programs with stop points, which the acceptance tests kill at chosen places, copied aside; and
+ * the window, an ordinary one. Needs the pages.
  *
  * They are built in the ordinary target folder, since only three of our own crates know the
  * feature: a second target folder would compile every library twice. The copy is what the tests
@@ -49,6 +82,7 @@ export async function buildStoppablePrograms() {
     '--bins',
     '--features',
     'holdfast-cli/stop-points',
+    ...PAGES_INSIDE,
   ]);
   const folder = path.join(path.dirname(path.dirname(built.holdfast)), 'stop-points');
   mkdirSync(folder, { recursive: true });
@@ -60,8 +94,8 @@ export async function buildStoppablePrograms() {
     renameSync(`${copy}.new`, copy);
     copies[name] = copy;
   }
-  await cargoBuild(['--workspace', '--bins']);
-  return copies;
+  const plain = await cargoBuild(['--workspace', '--bins', ...PAGES_INSIDE]);
+  return { ...copies, 'holdfast-app': plain['holdfast-app'] };
 }
 
 /** A path as a person wants to read it. */

@@ -1,9 +1,9 @@
 // `npm run check`: formatting and lints, all of them, even when one fails. `--write` formats instead.
 // Unused dependencies and the rules of style are tests (tests/acceptance/tidy.rs).
-import { existsSync } from 'node:fs';
 import path from 'node:path';
 
-import { mustRun, root, run } from './programs.mjs';
+import { seeToPackages } from './packages.mjs';
+import { root, run } from './programs.mjs';
 import { setUp } from './setup.mjs';
 import { green, heading, red, runMain, say } from './terminal.mjs';
 
@@ -36,18 +36,7 @@ const checks = [
 
 await runMain(async () => {
   await setUp({ tests: true });
-  if (
-    !existsSync(tool('prettier', 'package.json')) ||
-    !existsSync(tool('eslint', 'package.json'))
-  ) {
-    heading('Node packages');
-    const npm = process.env.npm_execpath;
-    await mustRun(
-      npm ? process.execPath : 'npm',
-      [...(npm ? [npm] : []), 'ci', '--no-audit', '--no-fund'],
-      'see that the package registry can be reached, then run the same command again.',
-    );
-  }
+  await seeToPackages();
   const failed = [];
   for (const [name, program, args] of checks) {
     heading(name);

@@ -22,25 +22,56 @@ const TO_BUILD = [
   },
 ];
 
-// The tests run real commands and look at real processes.
+// The window draws with the system's web view; Windows and macOS bring theirs.
+const TO_START = [
+  { program: 'pkg-config', apt: 'pkg-config', only: ['linux'] },
+  { library: 'webkit2gtk-4.1', apt: 'libwebkit2gtk-4.1-dev', only: ['linux'] },
+  { library: 'gtk+-3.0', apt: 'libgtk-3-dev', only: ['linux'] },
+  { library: 'librsvg-2.0', apt: 'librsvg2-dev', only: ['linux'] },
+];
+
+// The tests run real commands, look at real processes, and drive the real window without a screen.
 const TO_TEST = [
   { program: 'ps', apt: 'procps', darwin: 'part of macOS', only: ['linux', 'darwin'] },
   { program: 'setsid', apt: 'util-linux', only: ['linux'] },
+  { program: 'Xvfb', apt: 'xvfb', only: ['linux'] },
+  { program: 'xauth', apt: 'xauth', only: ['linux'] },
+  { program: 'dbus-run-session', apt: 'dbus', only: ['linux'] },
+  { program: 'WebKitWebDriver', apt: 'webkit2gtk-driver', only: ['linux'] },
 ];
 
-/** Sees to everything that building needs; with `{ tests: true }` also to what the tests need. */
-export async function setUp({ tests = false } = {}) {
+/** The proxy that speaks WebDriver for the window. */
+const TAURI_DRIVER = '2.1.0';
+
+/**
+ * Sees to everything that building needs; with `{ window: true }` also to what the window needs,
+ * with `{ tests: true }` to what the tests need, and with `{ driver: true }` to what drives the
+ * window.
+ */
+export async function setUp({ tests = false, window = tests, driver = false } = {}) {
   heading('What this machine needs');
   checkNode();
-  const wanted = [...TO_BUILD, ...(tests ? TO_TEST : [])].filter(
+  const wanted = [...TO_BUILD, ...(window ? TO_START : []), ...(tests ? TO_TEST : [])].filter(
     (need) => !need.only || need.only.includes(process.platform),
   );
-  const missing = wanted.filter((need) => !which(need.program));
+  const missing = wanted.filter((need) => !isThere(need));
   if (missing.length > 0) {
     await install(missing);
   }
   await seeToRust(tests ? ['rustfmt', 'clippy'] : []);
+  if (driver && process.platform === 'linux' && !which('tauri-driver')) {
+    await mustRun(
+      'cargo',
+      ['install', 'tauri-driver', '--version', TAURI_DRIVER, '--locked'],
+      `run \`cargo install tauri-driver --version ${TAURI_DRIVER} --locked\` by hand and look at what it says.`,
+    );
+    addToPath();
+  }
   say('Everything is there.');
+}
+
+function isThere({ program, library }) {
+  return library ? textOf('pkg-config', ['--exists', library]) !== null : which(program) !== null;
 }
 
 function checkNode() {
@@ -62,12 +93,14 @@ function asRoot() {
 }
 
 async function install(missing) {
-  const names = missing.map((need) => need.program).join(', ');
+  const names = missing.map((need) => need.program ?? need.library).join(', ');
   say(`Missing: ${names}.`);
   if (process.platform !== 'linux') {
     throw new Failure(
       `${names} must be installed first.`,
-      missing.map((need) => need[process.platform] ?? `install ${need.program}`).join('; '),
+      missing
+        .map((need) => need[process.platform] ?? `install ${need.program ?? need.library}`)
+        .join('; '),
     );
   }
   const packages = [...new Set(missing.map((need) => need.apt))];

@@ -3,7 +3,8 @@
 //
 // Plain `cargo test` is used on purpose: another runner would first have to be compiled, which costs
 // more on a fresh machine than it saves.
-import { buildStoppablePrograms, shown } from './build.mjs';
+import { PAGES_INSIDE, buildPages, buildStoppablePrograms, shown } from './build.mjs';
+import { seeToPackages } from './packages.mjs';
 import { files } from './proofs.mjs';
 import { root, run } from './programs.mjs';
 import { setUp } from './setup.mjs';
@@ -12,9 +13,11 @@ import { bold, heading, red, runMain, say } from './terminal.mjs';
 
 await runMain(async () => {
   const started = process.hrtime.bigint();
-  await setUp({ tests: true });
+  await setUp({ tests: true, driver: true });
+  await seeToPackages();
 
   heading('Building (the first time takes some minutes)');
+  await buildPages();
   const programs = await buildStoppablePrograms();
   say(`The tests use ${shown(programs.holdfast)}.`);
 
@@ -27,10 +30,22 @@ await runMain(async () => {
   });
 
   heading('Tests of the crates, and the acceptance tests');
-  await count(tally, 'cargo', ['test', '--workspace', '--no-fail-fast'], {
+  await count(tally, 'cargo', ['test', '--workspace', '--no-fail-fast', ...PAGES_INSIDE], {
     onLine: (line) => tally.rustLine(line),
     env: { HOLDFAST_BIN: programs.holdfast, HOLDFAST_SUPERVISOR: programs['holdfast-supervisor'] },
   });
+
+  if (process.platform === 'linux') {
+    heading('The window, without a screen');
+    await count(tally, 'xvfb-run', windowTest(), {
+      onLine: (line) => tally.nodeLine(line),
+      quiet: true,
+      env: {
+        HOLDFAST_APP: programs['holdfast-app'],
+        HOLDFAST_SUPERVISOR: programs['holdfast-supervisor'],
+      },
+    });
+  }
 
   heading('Result');
   tally.failures.forEach((name) => say(`${red('failed')} ${name}`));
@@ -39,6 +54,15 @@ await runMain(async () => {
   say(bold(`${tally.passed} passed, ${tally.failed} failed`));
   return tally.failed === 0 && tally.passed > 0 ? 0 : 1;
 });
+
+/** The words after `xvfb-run`: a screen, a message bus of its own, and the tests in both. */
+function windowTest() {
+  const tests = files(root, ['tests/e2e/window'], '.test.mjs');
+  return [
+    ...['-a', '-s', '-screen 0 1280x800x24', 'dbus-run-session', '--'],
+    ...[process.execPath, '--test', '--test-reporter=tap', ...tests],
+  ];
+}
 
 async function count(tally, program, args, options) {
   const before = tally.failed;
