@@ -23,6 +23,8 @@ export default ts.config(
       'no-undef': 'off',
       'prefer-const': 'off',
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
+      // Plain maps and sets are meant where values are replaced as a whole.
+      'svelte/prefer-svelte-reactivity': 'off',
       // HTML comes from one place alone, which sanitises it.
       'svelte/no-at-html-tags': 'error',
     },

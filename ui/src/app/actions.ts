@@ -84,7 +84,7 @@ export function actionsOf(desk: Desk, parts: { search: () => void; toEnd: () => 
       keys: `${MOD},`,
       run: () => (desk.surface = 'settings'),
     },
-    { id: 'refresh', label: t('action.refresh'), icon: 'eye', run: () => desk.verify() },
+    { id: 'refresh', label: t('action.refresh'), icon: 'refresh', run: () => desk.verify() },
   ];
   return list.filter((action) => action !== false);
 }

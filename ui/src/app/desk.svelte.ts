@@ -23,7 +23,7 @@ import { Conversation } from '../transcript/conversation.svelte';
 import { RuntimeMirror } from './runtime.svelte';
 import { Toasts } from './toasts.svelte';
 
-export type Surface = 'none' | 'palette' | 'settings' | 'providers' | 'folder';
+export type Surface = 'none' | 'palette' | 'settings' | 'providers' | 'folder' | 'jobs';
 
 export class Desk {
   readonly port: Port;

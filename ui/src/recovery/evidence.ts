@@ -14,7 +14,7 @@ export function factsOf(evidence: Evidence | null): Fact[] {
   if (evidence === null || evidence === 'none') {
     return [{ label: '', value: t('recovery.evidence.none') }];
   }
-  if ('file' in evidence) {
+  if (evidence.file !== undefined) {
     const { before, after, now } = evidence.file;
     return [
       { label: t('recovery.file.before'), ...digest(before) },

@@ -6,7 +6,7 @@
 
 import { SvelteMap, SvelteSet } from 'svelte/reactivity';
 
-import type { Action, CallRecord, JsonValue, ToolRecoverySnapshot } from '../port/contract';
+import type { Action, CallRecord, Value, ToolRecoverySnapshot } from '../port/contract';
 import { portError, type Port } from '../port/port';
 
 /** The evidence shows that the effect is there. */
@@ -24,7 +24,7 @@ export class Review {
   /** Attempts with an action under way. */
   readonly busy = new SvelteSet<string>();
   /** Stored arguments, as inspections brought them (TR-27). */
-  readonly argumentsOf = new SvelteMap<string, JsonValue>();
+  readonly argumentsOf = new SvelteMap<string, Value>();
 
   readonly #port: Port;
   #tabId = '';

@@ -1,3 +1,4 @@
+// @vitest-environment node
 // The reducer against the vectors that the Rust one reads too.
 
 import { readFileSync } from 'node:fs';

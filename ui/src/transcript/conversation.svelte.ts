@@ -1,6 +1,6 @@
 // The conversation of one tab as the screen shows it: the assembly, published once a frame.
 
-import { SvelteMap } from 'svelte/reactivity';
+import { SvelteMap, SvelteSet } from 'svelte/reactivity';
 
 import type { NumberedFrame, PendingPrompt, TranscriptItem } from '../port/contract';
 import { portError, type Port } from '../port/port';
@@ -25,6 +25,8 @@ export class Conversation {
   problem = $state('');
   loadingOlder = $state(false);
   atBeginning = $state(false);
+  /** Questions that the backend no longer takes an answer to. */
+  readonly gone = new SvelteSet<string>();
   /** Cards that the person opened or closed, by call id. */
   readonly opened = new SvelteMap<string, boolean>();
 

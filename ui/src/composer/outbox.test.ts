@@ -1,0 +1,80 @@
+import { expect, test, vi } from 'vitest';
+
+import type { TabSubmit } from '../port/contract';
+import { PortError, type Port } from '../port/port';
+import { Outbox } from './outbox.svelte';
+
+function outboxOver(submit: (request: TabSubmit) => Promise<unknown>) {
+  const saved: string[] = [];
+  const port = {
+    submit,
+    saveDraft: ({ text }: { text: string }) => {
+      saved.push(text);
+      return Promise.resolve({});
+    },
+  } as unknown as Port;
+  return { outbox: new Outbox(port), saved };
+}
+
+test('rs_16 a draft stays until the backend has it, and its retry carries the same key', async () => {
+  const keys: string[] = [];
+  let broken = true;
+  const { outbox, saved } = outboxOver(({ submissionId }) => {
+    keys.push(submissionId);
+    return broken
+      ? Promise.reject(new PortError('unreachable', 'lost'))
+      : Promise.resolve({ turnId: 't', duplicate: true });
+  });
+  outbox.write('one', 'hello');
+  await expect(outbox.send('one', 'hello')).rejects.toMatchObject({ code: 'unreachable' });
+  expect(outbox.draft('one')).toBe('hello');
+  broken = false;
+  await outbox.send('one', 'hello');
+  expect(keys[1]).toBe(keys[0]);
+  expect(outbox.draft('one')).toBe('');
+  expect(saved.at(-1)).toBe('');
+});
+
+test('another text is another message, with a key of its own', async () => {
+  const keys: string[] = [];
+  const { outbox } = outboxOver(({ submissionId }) => {
+    keys.push(submissionId);
+    return Promise.reject(new PortError('turn_running', 'busy'));
+  });
+  await outbox.send('one', 'a').catch(() => undefined);
+  await outbox.send('one', 'b').catch(() => undefined);
+  expect(new Set(keys).size).toBe(2);
+});
+
+test('what was typed while a message was sent is kept', async () => {
+  let answer: (value: unknown) => void = () => undefined;
+  const { outbox } = outboxOver(() => new Promise((done) => (answer = done)));
+  outbox.write('one', 'first');
+  const sending = outbox.send('one', 'first');
+  outbox.write('one', 'first and more');
+  answer({ turnId: 't', duplicate: false });
+  await sending;
+  expect(outbox.draft('one')).toBe('first and more');
+});
+
+test('drafts are saved a little later, or at once when the page goes', () => {
+  vi.useFakeTimers();
+  const { outbox, saved } = outboxOver(() => Promise.resolve({}));
+  outbox.write('one', 'a');
+  outbox.write('one', 'ab');
+  expect(saved).toEqual([]);
+  vi.runAllTimers();
+  expect(saved).toEqual(['ab']);
+  outbox.write('one', 'abc');
+  outbox.flush();
+  expect(saved).toEqual(['ab', 'abc']);
+  vi.useRealTimers();
+});
+
+test('a restored draft never replaces what was typed', () => {
+  const { outbox } = outboxOver(() => Promise.resolve({}));
+  outbox.restore('one', 'kept');
+  outbox.write('one', 'typed');
+  outbox.restore('one', 'kept');
+  expect(outbox.draft('one')).toBe('typed');
+});

@@ -1,0 +1,113 @@
+// A port without a backend, for the gallery and unit tests alone. It answers from a scene and
+// remembers what was asked.
+
+import type * as wire from './contract';
+import { operationsOver, PortError, type Operation, type Port } from './port';
+
+export interface Scene {
+  layout: wire.Layout;
+  projects: wire.ProjectView[];
+  projection: wire.RuntimeStateProjection;
+  transcripts: Record<string, wire.TranscriptSnapshot>;
+  prompts: Record<string, wire.PendingPrompt[]>;
+  recovery: Record<string, wire.ToolRecoverySnapshot>;
+  settings: wire.Settings;
+  models: wire.ModelView[];
+  providers: wire.ProviderView[];
+  jobs: wire.Job[];
+  /** Frames to be sent by who made the port. */
+  frames: wire.NumberedFrame[];
+  /** Operations that are refused. */
+  refused: Partial<Record<Operation, PortError>>;
+}
+
+export interface FakePort extends Port {
+  readonly asked: { operation: Operation; request: unknown }[];
+  send(event: wire.AppEvent): void;
+}
+
+export function createFakePort(scene: Scene): FakePort {
+  const asked: FakePort['asked'] = [];
+  const listeners = new Set<(event: wire.AppEvent) => void>();
+
+  function answer(operation: Operation, request: Record<string, unknown>): unknown {
+    const tabId = String(request.tabId ?? '');
+    switch (operation) {
+      case 'get_runtime_state_snapshot':
+      case 'sync_runtime_state':
+        return scene.projection;
+      case 'get_tool_recovery_for_tab':
+      case 'resolve_tool_recovery_for_tab':
+        return scene.recovery[tabId];
+      case 'get_layout':
+      case 'close_tab':
+        return scene.layout;
+      case 'list_projects':
+      case 'open_project':
+      case 'remove_project':
+        return { projects: scene.projects };
+      case 'new_session':
+      case 'open_session':
+      case 'start_demo':
+        return scene.layout.tabs[0];
+      case 'list_sessions':
+        return { items: scene.projects.flatMap((project) => project.sessions), next: null };
+      case 'pending_prompts':
+        return scene.prompts[tabId] ?? [];
+      case 'transcript_snapshot':
+        return scene.transcripts[tabId] ?? { items: [], live: null, upTo: 'e.0' };
+      case 'transcript_page':
+        return { items: [], before: null };
+      case 'submit':
+        return { turnId: 'turn', duplicate: false };
+      case 'cancel':
+        return { alreadyEnded: false };
+      case 'diff':
+        return { attemptId: '', diff: '' };
+      case 'output':
+        return { attemptId: '', offset: 0, length: 0, text: '', more: false };
+      case 'jobs':
+        return scene.jobs;
+      case 'list_models':
+        return { defaultModel: scene.models[0]?.id ?? '', models: scene.models };
+      case 'get_settings':
+        return scene.settings;
+      case 'save_settings':
+        return request;
+      case 'list_providers':
+      case 'save_provider':
+        return { providers: scene.providers };
+      case 'test_provider':
+        return { ok: true, code: '', message: '' };
+      case 'select_tab':
+      case 'save_draft':
+      case 'change_session':
+      case 'delete_session':
+      case 'approve':
+      case 'cancel_job':
+        return {};
+    }
+  }
+
+  function call(operation: Operation, request: unknown): Promise<unknown> {
+    asked.push({ operation, request });
+    const refused = scene.refused[operation];
+    return refused
+      ? Promise.reject(refused)
+      : Promise.resolve(answer(operation, request as Record<string, unknown>));
+  }
+
+  return {
+    ...operationsOver(call),
+    native: false,
+    asked,
+    send: (event) => listeners.forEach((listener) => listener(event)),
+    events(listener, link) {
+      listeners.add(listener);
+      link('up');
+      return Promise.resolve(() => void listeners.delete(listener));
+    },
+    pickFolder: () => Promise.resolve(null),
+    openLink: () => Promise.resolve(),
+  };
+}
