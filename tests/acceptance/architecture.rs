@@ -33,7 +33,11 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("serve", &["api", "controller", "domain", "files"]),
-    ("cli", &["api", "controller", "domain", "files", "serve"]),
+    ("desktop", &["api", "controller", "domain", "files"]),
+    (
+        "cli",
+        &["api", "controller", "desktop", "domain", "files", "serve"],
+    ),
 ];
 
 /// Crates that serve tests and measurements. They may use all others, and nothing that ships may

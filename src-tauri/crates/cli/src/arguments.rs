@@ -20,6 +20,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Host sessions over HTTP; prints one JSON line when ready.
     Serve(Serve),
+    /// Serve, with the user interface for a browser; prints a link that lets one browser in.
+    Web(Serve),
     /// Do one task in the terminal. Exit code 0: done; 2: something needs a person; 1: otherwise.
     Run(Run),
     /// List, show or export sessions.

@@ -8,21 +8,39 @@ use holdfast_controller::config::Config;
 use holdfast_controller::models::{ConfiguredModels, RequestLimits};
 use holdfast_controller::source::SystemSource;
 use holdfast_controller::{Host, HostOptions};
+use holdfast_desktop::StoredKeys;
+
+use crate::keychain::keychain;
 
 /// The data folder: as given, else `holdfast` in the platform's local data folder.
 pub(crate) fn folder(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     let folder = match given {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         Some(_) | None => dirs::data_local_dir()
-            .context("this user has no data folder; say with --data where everything is to be kept")?
+            .context(
+                "this user has no data folder; say with --data where everything is to be kept",
+            )?
             .join("holdfast"),
     };
     std::path::absolute(&folder)
         .with_context(|| format!("{} can't be used as data folder", folder.display()))
 }
 
+/// A host, and what it was made of.
+pub(crate) struct Parts {
+    pub(crate) data: PathBuf,
+    pub(crate) host: Host,
+    pub(crate) models: ConfiguredModels,
+    pub(crate) keys: Arc<StoredKeys>,
+}
+
 /// A host on that folder, with its configuration. `workspace` is the default of new sessions.
 pub(crate) fn host(data: PathBuf, workspace: Option<PathBuf>) -> anyhow::Result<Host> {
+    Ok(parts(data, workspace)?.host)
+}
+
+/// The same, with its parts.
+pub(crate) fn parts(data: PathBuf, workspace: Option<PathBuf>) -> anyhow::Result<Parts> {
     holdfast_files::create_private_folder(&data).with_context(|| {
         format!(
             "the data folder {} can't be made; choose another with --data",
@@ -30,8 +48,15 @@ pub(crate) fn host(data: PathBuf, workspace: Option<PathBuf>) -> anyhow::Result<
         )
     })?;
     let config = Config::read(&data.join("config.toml"))?;
-    let models = ConfiguredModels::new(config.clone(), RequestLimits::default());
-    let mut options = HostOptions::new(data, config, Arc::new(SystemSource), Arc::new(models));
+    let keys = Arc::new(StoredKeys::new(&data, Some(keychain())));
+    let models =
+        ConfiguredModels::new(config.clone(), RequestLimits::default()).with_keys(keys.clone());
+    let mut options = HostOptions::new(
+        data.clone(),
+        config,
+        Arc::new(SystemSource),
+        Arc::new(models.clone()),
+    );
     options.workspace = workspace
         .map(|path| {
             std::fs::canonicalize(&path).with_context(|| {
@@ -42,5 +67,10 @@ pub(crate) fn host(data: PathBuf, workspace: Option<PathBuf>) -> anyhow::Result<
             })
         })
         .transpose()?;
-    Ok(Host::new(options)?)
+    Ok(Parts {
+        data,
+        host: Host::new(options)?,
+        models,
+        keys,
+    })
 }

@@ -9,11 +9,13 @@ mod data;
 mod demo;
 mod doctor;
 mod jobs;
+mod keychain;
 mod logging;
 mod recovery;
 mod run;
 mod serve;
 mod sessions;
+mod web;
 
 use std::process::ExitCode;
 
@@ -48,6 +50,7 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<u8> {
     let data = arguments.data;
     match arguments.command {
         Command::Serve(options) => serve::serve(data, options).await,
+        Command::Web(options) => web::web(data, options).await,
         Command::Run(options) => run::run(data, options).await,
         Command::Sessions(options) => sessions::sessions(data, options).await,
         Command::Recovery(options) => recovery::recovery(data, options).await,

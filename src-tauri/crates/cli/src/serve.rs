@@ -1,10 +1,10 @@
-//! `holdfast serve`.
+//! `holdfast serve`, and the part of `holdfast web` that is the same.
 
 use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use holdfast_serve::{ServeOptions, Server, Token};
+use holdfast_serve::{ServeOptions, Server, Token, Web};
 use tokio_util::sync::CancellationToken;
 
 use crate::{arguments, data, logging};
@@ -13,9 +13,19 @@ pub(crate) async fn serve(
     folder: Option<PathBuf>,
     options: arguments::Serve,
 ) -> anyhow::Result<u8> {
+    serve_with(folder, options, |_| Ok(None)).await
+}
+
+/// `web` makes what a browser gets besides.
+pub(crate) async fn serve_with(
+    folder: Option<PathBuf>,
+    options: arguments::Serve,
+    web: impl FnOnce(&data::Parts) -> anyhow::Result<Option<Web>>,
+) -> anyhow::Result<u8> {
     let folder = data::folder(folder)?;
     let _logs = logging::start(&folder);
-    let host = data::host(folder.clone(), options.workspace)?;
+    let parts = data::parts(folder.clone(), options.workspace)?;
+    let host = parts.host.clone();
     let token_file = std::path::absolute(match options.token_file {
         Some(file) => file,
         None => folder.join("token"),
@@ -32,16 +42,31 @@ pub(crate) async fn serve(
     // Signals are caught before the ready line, so that nobody can be too early.
     let stopped = CancellationToken::new();
     let signals = Signals::new()?;
-    let line = serde_json::json!({
-        "url": format!("http://{}", server.addr()),
+    let web = web(&parts)?;
+    let url = format!("http://{}", server.addr());
+    let mut line = serde_json::json!({
+        "url": url,
         "tokenFile": token_file,
         "pid": std::process::id(),
     });
+    if let Some(web) = &web {
+        // A fragment is not sent to any server and stands in no log.
+        let code = web.logins.code(rand::random());
+        line["link"] = format!("{url}/#code={code}").into();
+    }
     let recovering = tokio::spawn({
         let host = host.clone();
         async move { host.recover_all().await }
     });
-    let serving = tokio::spawn(server.run(host.clone(), stopped.clone()));
+    let serving = tokio::spawn({
+        let (host, stopped) = (host.clone(), stopped.clone());
+        async move {
+            match web {
+                Some(web) => server.run_web(host, web, stopped).await,
+                None => server.run(host, stopped).await,
+            }
+        }
+    });
     writeln!(std::io::stdout(), "{line}")?;
     std::io::stdout().flush()?;
     signals.wait().await;

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use holdfast_controller::models::Keys;
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,8 @@ use crate::error::DesktopError;
 
 const FILE: &str = "keys.json";
 const MAX_BYTES: u64 = 1024 * 1024;
+/// Longest wait for the keychain.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A keychain of the system; the binaries bring it.
 pub trait KeyStore: Send + Sync {
@@ -44,6 +47,8 @@ pub struct StoredKeys {
     keychain: Option<Arc<dyn KeyStore>>,
     /// One change at a time.
     changing: Mutex<()>,
+    /// What the keychain gave in this run: it is asked once.
+    known: Mutex<BTreeMap<String, String>>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -67,6 +72,7 @@ impl StoredKeys {
             file: data.join(FILE),
             keychain,
             changing: Mutex::default(),
+            known: Mutex::default(),
         }
     }
 
@@ -78,10 +84,11 @@ impl StoredKeys {
         let _one = self.lock();
         let not_saved = |reason: String| DesktopError::KeyNotSaved { reason };
         let mut content = self.content().map_err(not_saved)?;
-        let refused = self
-            .keychain
-            .as_ref()
-            .map(|keychain| keychain.store(provider, key));
+        let refused = self.keychain.as_ref().map(|keychain| {
+            let (keychain, name, key) = (Arc::clone(keychain), provider.to_owned(), key.to_owned());
+            patiently(move || keychain.store(&name, &key))
+        });
+        known(&self.known).remove(provider);
         let kept = match refused {
             Some(Ok(())) => {
                 content.keychain.insert(provider.to_owned());
@@ -121,6 +128,28 @@ impl StoredKeys {
     }
 }
 
+fn known(known: &Mutex<BTreeMap<String, String>>) -> MutexGuard<'_, BTreeMap<String, String>> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Asks the keychain on a thread of its own: it may wait for a person, and it brings its own event
+/// loop. After [`PATIENCE`] it counts as not to be reached.
+fn patiently<T: Send + 'static>(
+    ask: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    let (sender, answer) = std::sync::mpsc::channel();
+    std::thread::Builder::new()
+        .name("keychain".to_owned())
+        .spawn(move || {
+            // Nobody waits any more after the time: the answer is dropped.
+            let _ = sender.send(ask());
+        })
+        .map_err(|error| error.to_string())?;
+    answer
+        .recv_timeout(PATIENCE)
+        .unwrap_or_else(|_| Err("the keychain does not answer".to_owned()))
+}
+
 impl Keys for StoredKeys {
     fn key(&self, provider: &str) -> Result<Option<String>, String> {
         let content = self.content()?;
@@ -128,7 +157,17 @@ impl Keys for StoredKeys {
             return Ok(Some(key.clone()));
         }
         match &self.keychain {
-            Some(keychain) if content.keychain.contains(provider) => keychain.read(provider),
+            Some(keychain) if content.keychain.contains(provider) => {
+                if let Some(key) = known(&self.known).get(provider) {
+                    return Ok(Some(key.clone()));
+                }
+                let (keychain, name) = (Arc::clone(keychain), provider.to_owned());
+                let key = patiently(move || keychain.read(&name))?;
+                if let Some(key) = &key {
+                    known(&self.known).insert(provider.to_owned(), key.clone());
+                }
+                Ok(key)
+            }
             None if content.keychain.contains(provider) => {
                 Err("it is in the system's keychain, which can't be reached from here".to_owned())
             }
