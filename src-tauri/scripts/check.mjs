@@ -27,6 +27,7 @@ const checks = [
       '--max-warnings=0',
       ...(write ? ['--fix'] : []),
       'src-tauri/scripts',
+      'tests/e2e/window',
     ],
   ],
   ...(write

@@ -56,4 +56,9 @@ export default [
       'valid-typeof': 'error',
     },
   },
+  {
+    // What is handed to the window runs in its page.
+    files: ['tests/e2e/window/*.mjs'],
+    languageOptions: { globals: { document: 'readonly', window: 'readonly' } },
+  },
 ];

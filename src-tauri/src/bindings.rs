@@ -8,8 +8,8 @@ use tauri_specta::{Builder, ErrorHandlingMode};
 #[macro_export]
 macro_rules! registry {
     ($runtime:ty) => {
-        $crate::bindings::with_types(
-            tauri_specta::Builder::<$runtime>::new().commands(tauri_specta::collect_commands![
+        $crate::bindings::with_types(tauri_specta::Builder::<$runtime>::new().commands(
+            tauri_specta::collect_commands![
                 $crate::commands::runtime::get_runtime_state_snapshot,
                 $crate::commands::runtime::sync_runtime_state,
                 $crate::commands::recovery::get_tool_recovery_for_tab,
@@ -44,8 +44,8 @@ macro_rules! registry {
                 $crate::commands::settings::save_provider,
                 $crate::commands::settings::test_provider,
                 $crate::commands::settings::pick_folder::<$runtime>,
-            ]),
-        )
+            ],
+        ))
     };
 }
 

@@ -3,9 +3,7 @@
 //! Guarantee: every `AppEvent` reaches the window under the name that it has over HTTP too, with
 //! the same payload, in order.
 
-use holdfast_api::desktop::{
-    AppEvent, RemoteTab, Resync, RuntimeStateProjection, SessionFrames,
-};
+use holdfast_api::desktop::{AppEvent, RemoteTab, Resync, RuntimeStateProjection, SessionFrames};
 use holdfast_desktop::Desktop;
 use serde::{Deserialize, Serialize};
 use tauri::{AppHandle, Emitter, Manager, Runtime};

@@ -107,11 +107,11 @@ fn start() -> anyhow::Result<App<Wry>> {
 
 /// Starts what is behind the window, then shows the window.
 fn open(handle: &AppHandle<Wry>, home: &Home) -> anyhow::Result<()> {
-    let demo = holdfast_desktop::default_demo_folder();
-    let backend = tauri::async_runtime::block_on(async { Backend::start(home, demo) })?;
     if let Some(logs) = logs::start(&home.folder) {
         handle.manage(logs);
     }
+    let demo = holdfast_desktop::default_demo_folder();
+    let backend = tauri::async_runtime::block_on(async { Backend::start(home, demo) })?;
     handle.manage::<SharedApp>(Arc::new(backend.desktop.clone()));
     handle.manage(backend.desktop.clone());
     handle.manage::<Running>(Mutex::new(Some(backend)));
@@ -124,7 +124,10 @@ fn close(handle: &AppHandle<Wry>) {
     let Some(running) = handle.try_state::<Running>() else {
         return;
     };
-    let backend = running.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let backend = running
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
     if let Some(backend) = backend {
         tauri::async_runtime::block_on(backend.close());
     }

@@ -24,13 +24,18 @@ pub(crate) fn start(data: &Path) -> Option<WorkerGuard> {
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .with_filter(wanted);
-    let file = Builder::new()
-        .rotation(Rotation::DAILY)
-        .filename_prefix("window")
-        .filename_suffix("log")
-        .max_log_files(DAYS)
-        .build(data.join("logs"))
+    let folder = data.join("logs");
+    let file = holdfast_files::create_private_folder(&folder)
         .ok()
+        .and_then(|()| {
+            Builder::new()
+                .rotation(Rotation::DAILY)
+                .filename_prefix("window")
+                .filename_suffix("log")
+                .max_log_files(DAYS)
+                .build(&folder)
+                .ok()
+        })
         .map(tracing_appender::non_blocking);
     let (file, guard) = match file {
         Some((writer, guard)) => {
@@ -43,6 +48,9 @@ pub(crate) fn start(data: &Path) -> Option<WorkerGuard> {
         None => (None, None),
     };
     // Someone else's subscriber is kept; that happens in tests only.
-    let _ = tracing_subscriber::registry().with(errors).with(file).try_init();
+    let _ = tracing_subscriber::registry()
+        .with(errors)
+        .with(file)
+        .try_init();
     guard
 }

@@ -16,7 +16,12 @@ use crate::events::WINDOW;
 /// The configuration has no such window, or the system can't make it.
 pub(crate) fn open<R: Runtime>(handle: &AppHandle<R>, data: &Path) -> tauri::Result<()> {
     let config = handle.config();
-    let Some(window) = config.app.windows.iter().find(|window| window.label == WINDOW) else {
+    let Some(window) = config
+        .app
+        .windows
+        .iter()
+        .find(|window| window.label == WINDOW)
+    else {
         return Err(tauri::Error::WindowNotFound);
     };
     let development = if tauri::is_dev() {

@@ -38,7 +38,10 @@ pub async fn pick_folder<R: Runtime>(handle: AppHandle<R>) -> Result<Option<Stri
         let _ = chosen.send(folder);
     });
     let folder = choice.await.ok().flatten();
-    folder.map(text_of).transpose().map_err(|error| error.body())
+    folder
+        .map(text_of)
+        .transpose()
+        .map_err(|error| error.body())
 }
 
 fn text_of(folder: FilePath) -> Result<String, ApiError> {

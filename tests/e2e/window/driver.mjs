@@ -1,0 +1,100 @@
+// The real window under WebDriver: a folder of its own, the driver, one session, and what was seen
+// when something went wrong.
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+import { remote } from 'webdriverio';
+
+const READY_MS = 60_000;
+
+/** Longest time for a turn of the demo. */
+export const TURN_MS = 180_000;
+
+/** Waits until `found` answers something; says what was awaited when it never does. */
+export async function until(what, found, ms = READY_MS) {
+  const end = Date.now() + ms;
+  for (;;) {
+    const answer = await found();
+    if (answer) {
+      return answer;
+    }
+    if (Date.now() > end) {
+      throw new Error(`After ${ms / 1000} s still waiting for ${what}.`);
+    }
+    await new Promise((resolve) => {
+      setTimeout(resolve, 50);
+    });
+  }
+}
+
+/** A free port; the driver takes a number, not a socket. */
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.on('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+/** The driver, and the windows that it opens on one data folder. */
+export class Desk {
+  static async create(app) {
+    const desk = new Desk();
+    desk.app = app;
+    desk.folder = mkdtempSync(path.join(tmpdir(), 'holdfast-window-'));
+    desk.data = path.join(desk.folder, 'data');
+    mkdirSync(desk.data, { mode: 0o700 });
+    desk.port = await freePort();
+    const native = await freePort();
+    /** An address that answers, for proving that the page can't reach it. */
+    desk.address = `http://127.0.0.1:${desk.port}/status`;
+    const words = ['--port', desk.port, '--native-port', native];
+    desk.driver = spawn('tauri-driver', words.map(String), {
+      // The demo's project goes to the person's home, which is here the test's folder.
+      env: { ...process.env, HOME: desk.folder, HOLDFAST_HOME: desk.data, LANG: 'en_US.UTF-8' },
+      stdio: ['ignore', 'inherit', 'inherit'],
+    });
+    desk.ended = new Promise((resolve, reject) => {
+      desk.driver.on('close', resolve);
+      desk.driver.on('error', reject);
+    });
+    desk.ended.catch(() => {});
+    await until('the driver', () =>
+      fetch(desk.address).then(
+        (reply) => reply.ok,
+        () => false,
+      ),
+    );
+    return desk;
+  }
+
+  /** Opens the app and waits until its page has drawn something. */
+  async open() {
+    const browser = await remote({
+      hostname: '127.0.0.1',
+      port: this.port,
+      logLevel: 'warn',
+      connectionRetryCount: 0,
+      capabilities: {
+        'tauri:options': { application: this.app },
+        'wdio:enforceWebDriverClassic': true,
+      },
+    });
+    await until('the page', () =>
+      browser.execute(() => document.querySelector('#app')?.childElementCount > 0),
+    );
+    return browser;
+  }
+
+  async close() {
+    this.driver.kill('SIGTERM');
+    await this.ended;
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
