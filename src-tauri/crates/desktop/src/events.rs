@@ -46,7 +46,7 @@ impl Events {
             projection: inner.board.subscribe(),
             recovery_version: Arc::clone(&inner.recovery_version),
             waiting: (!first.is_empty())
-                .then(|| AppEvent::SessionFrames(SessionFrames { frames: first }))
+                .then_some(AppEvent::SessionFrames(SessionFrames { frames: first }))
                 .into_iter()
                 .collect(),
             not_before: Instant::now(),

@@ -47,16 +47,19 @@ fn running() -> Sample {
     }
 }
 
+/// What happens to the bindings between copy and check.
+type Change = fn(&mut Vec<Binding>);
+
 /// Bindings that change while states are read: each reading takes one change from the list.
 struct Moving {
     bindings: RefCell<Vec<Binding>>,
     states: RefCell<BTreeMap<String, RuntimeState>>,
-    changes: RefCell<Vec<fn(&mut Vec<Binding>)>>,
+    changes: RefCell<Vec<Change>>,
     readings: Cell<usize>,
 }
 
 impl Moving {
-    fn new(bindings: &[Binding], changes: &[fn(&mut Vec<Binding>)]) -> Self {
+    fn new(bindings: &[Binding], changes: &[Change]) -> Self {
         let states = bindings
             .iter()
             .map(|binding| {
@@ -90,7 +93,7 @@ impl States for Moving {
 }
 
 /// One change between copy and check: it is sampled again, and what comes out is the new binding.
-fn sampled_again(change: fn(&mut Vec<Binding>)) -> Vec<holdfast_api::desktop::RuntimeSession> {
+fn sampled_again(change: Change) -> Vec<holdfast_api::desktop::RuntimeSession> {
     let moving = Moving::new(&[binding("a", ONE)], &[change]);
     let mut expected = vec![binding("a", ONE)];
     change(&mut expected);
@@ -208,8 +211,8 @@ fn rs_19_moving_bindings_are_given_up_and_what_was_published_stays() {
     let still = Moving::new(&[binding("a", ONE)], &[]);
     assert!(board.refresh(&still, &still, |_| Vec::new()));
     let published = board.current();
-    let raise: fn(&mut Vec<Binding>) = |bindings| bindings[0].session_generation += 1;
-    let moving = Moving::new(&[binding("a", ONE)], &vec![raise; TRIES]);
+    let raise: Change = |bindings| bindings[0].session_generation += 1;
+    let moving = Moving::new(&[binding("a", ONE)], &[raise; TRIES]);
     assert!(!board.refresh(&moving, &moving, |_| Vec::new()));
     assert_eq!(moving.readings.get(), TRIES);
     assert_eq!(board.current(), published);
