@@ -38,6 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "cli",
         &["api", "controller", "desktop", "domain", "files", "serve"],
     ),
+    ("app", &["api", "controller", "desktop", "domain", "files"]),
 ];
 
 /// Crates that serve tests and measurements. They may use all others, and nothing that ships may

@@ -3,9 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use holdfast_api::desktop::{
-    AppEvent, RemoteTab, Resync, RuntimeStateProjection, SessionFrames,
-};
+use holdfast_api::desktop::{AppEvent, RemoteTab, Resync, RuntimeStateProjection, SessionFrames};
 use serde_json::Value;
 use tauri::Listener;
 
@@ -19,7 +17,9 @@ fn events() -> Vec<AppEvent> {
             sessions: Vec::new(),
             topics: Vec::new(),
         }),
-        AppEvent::Resync(Resync { recovery_version: 3 }),
+        AppEvent::Resync(Resync {
+            recovery_version: 3,
+        }),
         AppEvent::RemoteTabUpdated(RemoteTab {
             tab_id: "t1".to_owned(),
         }),

@@ -1,4 +1,5 @@
 //! Tests of the window's shell: real commands, real permissions, no display.
+#![allow(clippy::unwrap_used)]
 
 mod bindings;
 mod commands;

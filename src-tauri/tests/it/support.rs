@@ -112,10 +112,20 @@ pub(crate) fn invoke(
 /// A request that the operation accepts.
 pub(crate) fn request(operation: &str) -> Value {
     match operation {
-        "get_runtime_state_snapshot" | "sync_runtime_state" | "get_layout" | "list_projects"
-        | "start_demo" | "list_models" | "get_settings" | "list_providers" => json!({}),
-        "get_tool_recovery_for_tab" | "close_tab" | "select_tab" | "pending_prompts"
-        | "transcript_snapshot" | "jobs" => json!({ "tabId": "t1" }),
+        "get_runtime_state_snapshot"
+        | "sync_runtime_state"
+        | "get_layout"
+        | "list_projects"
+        | "start_demo"
+        | "list_models"
+        | "get_settings"
+        | "list_providers" => json!({}),
+        "get_tool_recovery_for_tab"
+        | "close_tab"
+        | "select_tab"
+        | "pending_prompts"
+        | "transcript_snapshot"
+        | "jobs" => json!({ "tabId": "t1" }),
         "resolve_tool_recovery_for_tab" => json!({
             "tabId": "t1",
             "request": {
