@@ -34,6 +34,8 @@ impl Actor {
             Ok((submitted, true)) => {
                 pass(StopPoint::SubmitDurable);
                 let turn_id = submitted.turn_id.clone();
+                // Whoever has the answer finds the session executing.
+                self.take_off(&turn_id);
                 let _ = reply.send(Ok(submitted));
                 self.begin(&turn_id, false).await;
             }
@@ -79,7 +81,7 @@ impl Actor {
             };
             return Ok((submitted, false));
         }
-        if self.running.is_some() {
+        if self.running.is_some() && !self.closed {
             return Err(ApiError::conflict(
                 "session_busy",
                 "a turn is running; the message was not stored; wait for its end, stop it, or \
@@ -101,6 +103,14 @@ impl Actor {
             self.commit(closings, Vec::new())
                 .await
                 .map_err(|error| api_error(&error))?;
+        }
+        // Told at once: these are closed even when the message can't be stored.
+        for call in closed_calls {
+            self.emit_result(&call, None);
+        }
+        if let Some(prompt) = closed_prompt.filter(|_| self.store.session.prompt.is_none()) {
+            self.switch.disarm();
+            self.emit_prompt_closed(&prompt);
         }
         let mut records: Vec<Record> = Vec::new();
         if self.store.session.system_prompt.is_none() {
@@ -127,12 +137,6 @@ impl Actor {
             .commit(records, Vec::new())
             .await
             .map_err(|error| api_error(&error))?;
-        for call in closed_calls {
-            self.emit_result(&call, None);
-        }
-        if let Some(prompt) = closed_prompt {
-            self.emit_prompt_closed(&prompt);
-        }
         self.emit_messages(&entries);
         self.unstored_end = None;
         self.last_error = None;
@@ -143,8 +147,8 @@ impl Actor {
         Ok((submitted, true))
     }
 
-    /// Starts the loop of a turn; what it does first is read off the fold.
-    pub(super) async fn begin(&mut self, turn_id: &str, continuation: bool) {
+    /// From here on the turn can be stopped and is shown as executing.
+    pub(super) fn take_off(&mut self, turn_id: &str) {
         let cancel = CancellationToken::new();
         self.switch.arm(turn_id, cancel.clone());
         self.running = Some(Running {
@@ -156,6 +160,10 @@ impl Actor {
             streaming: false,
         });
         self.publish();
+    }
+
+    /// Starts the loop of a turn that took off; what it does first is read off the fold.
+    pub(super) async fn begin(&mut self, turn_id: &str, continuation: bool) {
         let started = TurnStarted {
             turn_id: turn_id.to_owned(),
             continuation,
@@ -183,7 +191,16 @@ impl Actor {
             }
             if turn.cancel.is_cancelled() {
                 if turn.calls.is_empty() {
-                    self.end_turn("cancelled", "", "").await;
+                    let (status, code, message) = if self.closed {
+                        (
+                            "interrupted",
+                            "host_closed",
+                            "the program was closed during this turn; nothing of it goes on",
+                        )
+                    } else {
+                        ("cancelled", "", "")
+                    };
+                    self.end_turn(status, code, message).await;
                 }
                 return;
             }
@@ -217,7 +234,7 @@ impl Actor {
         else {
             return;
         };
-        match self.commit(vec![record], Vec::new()).await {
+        match self.commit_evidence(vec![record]).await {
             Ok(entries) => self.emit_result(call_id, entries.first().map(|entry| entry.seq)),
             Err(error) => {
                 self.end_turn("failed", error.code(), &error.to_string())
@@ -262,12 +279,12 @@ impl Actor {
             ..LiveMessage::default()
         };
         turn.streaming = false;
-        let outbox = self.outbox.clone();
-        turn.model = Some(tokio::spawn(async move {
+        let (outbox, asking) = (self.outbox.clone(), turn_id.clone());
+        let request = tokio::spawn(async move {
             let mut stream = client.stream(request);
             while let Some(item) = stream.next().await {
                 let message = Message::Model {
-                    turn_id: turn_id.clone(),
+                    turn_id: asking.clone(),
                     step,
                     item: Box::new(item),
                 };
@@ -275,7 +292,58 @@ impl Actor {
                     return;
                 }
             }
-        }));
+        });
+        turn.model = Some(request.abort_handle());
+        let outbox = self.outbox.clone();
+        tokio::spawn(async move {
+            let panicked = request.await.is_err_and(|error| error.is_panic());
+            // Behind all that was said: whoever still waits for more waits in vain.
+            let _ = outbox.send(Message::ModelGone {
+                turn_id,
+                step,
+                panicked,
+            });
+        });
+    }
+
+    /// A request is over. When its reply did not come to an end, nothing more will come.
+    pub(super) async fn model_gone(&mut self, turn_id: &str, step: u32, panicked: bool) {
+        if !self.is_asking(turn_id, step) {
+            return;
+        }
+        if let Some(turn) = &mut self.running {
+            turn.model = None;
+            turn.streaming = false;
+        }
+        self.keep_partial().await;
+        let (code, message) = if panicked {
+            (
+                "model_defect",
+                "the program failed by a defect of its own while it read the model's reply; what \
+                 had arrived is kept, and no tool was started from it; send a message to go on",
+            )
+        } else {
+            (
+                "provider_incomplete",
+                "the model's reply ended without its end mark; what had arrived is kept, and no \
+                 tool was started from it; send a message to go on",
+            )
+        };
+        self.end_turn("failed", code, message).await;
+    }
+
+    /// The present turn waits for the reply to this request.
+    fn is_asking(&self, turn_id: &str, step: u32) -> bool {
+        let steps = self
+            .store
+            .session
+            .turn
+            .as_ref()
+            .map_or(0, |turn| turn.steps);
+        self.running
+            .as_ref()
+            .is_some_and(|turn| turn.turn_id == turn_id && turn.model.is_some())
+            && step == steps + 1
     }
 
     /// What the model of a step says. Items of an earlier step or turn are dropped.
@@ -285,18 +353,12 @@ impl Actor {
         step: u32,
         item: Result<ModelEvent, ProviderError>,
     ) {
-        let steps = self
-            .store
-            .session
-            .turn
-            .as_ref()
-            .map_or(0, |turn| turn.steps);
+        if !self.is_asking(turn_id, step) {
+            return;
+        }
         let Some(turn) = &mut self.running else {
             return;
         };
-        if turn.turn_id != turn_id || step != steps + 1 || turn.model.is_none() {
-            return;
-        }
         match item {
             Ok(ModelEvent::Text(text)) => {
                 turn.streaming = true;
@@ -426,12 +488,32 @@ impl Actor {
                 self.keep_partial().await;
             }
         }
-        if self.store.session.prompt.is_some() {
-            self.close_prompt("not_started", "not started: the person stopped the turn")
-                .await;
-            if self.running.is_none() {
-                self.switch.disarm();
+        if self.store.session.prompt.is_none() {
+            return;
+        }
+        if self.running.is_none() && self.writable().await.is_err() {
+            // The question stays open, and so does the way to stop it.
+            return self.arm_for_prompt();
+        }
+        let closed = self
+            .close_prompt("not_started", "not started: the person stopped the turn")
+            .await;
+        match (closed, self.running.is_some()) {
+            (Ok(()), true) => {}
+            (Ok(()), false) => self.switch.disarm(),
+            (Err(error), true) => {
+                self.end_turn("cancelled", error.code(), &error.to_string())
+                    .await;
             }
+            (Err(_), false) => self.arm_for_prompt(),
+        }
+    }
+
+    /// Stop closes a question that outlived its turn.
+    pub(super) fn arm_for_prompt(&self) {
+        match &self.store.session.prompt {
+            Some(asked) => self.switch.arm(&asked.turn_id, CancellationToken::new()),
+            None => self.switch.disarm(),
         }
     }
 
@@ -444,7 +526,7 @@ impl Actor {
             model.abort();
         }
         self.finishing = true;
-        self.switch.disarm();
+        self.arm_for_prompt();
         self.publish();
         let ended = TurnEnded {
             turn_id: turn.turn_id.clone(),
@@ -452,7 +534,7 @@ impl Actor {
             code: code.to_owned(),
             message: message.to_owned(),
         };
-        let stored = self.commit(vec![ended.into()], Vec::new()).await;
+        let stored = self.commit_evidence(vec![ended.into()]).await;
         let (status, code, message, seq) = match &stored {
             Ok(entries) => (
                 status,
@@ -492,13 +574,14 @@ impl Actor {
     /// for a person stays open, as over a crash (TR-51).
     pub(super) async fn close(&mut self, keep_jobs: bool) {
         self.closed = true;
+        self.keep_jobs = keep_jobs;
         if keep_jobs {
             // Their watchers end with this process; their supervisors go on.
             self.jobs.clear();
         }
         for job in self.jobs.values_mut() {
             job.stopping = true;
-            job.stop.cancel();
+            let _ = job.stop.send(());
         }
         let waits = self.store.session.prompt.is_some();
         match &self.running {
