@@ -14,7 +14,9 @@ pub(crate) fn folder(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     let folder = match given {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         Some(_) | None => dirs::data_local_dir()
-            .context("this user has no data folder; say with --data where everything is to be kept")?
+            .context(
+                "this user has no data folder; say with --data where everything is to be kept",
+            )?
             .join("holdfast"),
     };
     std::path::absolute(&folder)

@@ -17,7 +17,9 @@ pub(crate) fn project(folder: &Path) -> anyhow::Result<u8> {
         let parent = file.parent().unwrap_or(folder);
         std::fs::create_dir_all(parent)
             .and_then(|()| std::fs::write(&file, content))
-            .with_context(|| format!("{} can't be written; choose another folder", file.display()))?;
+            .with_context(|| {
+                format!("{} can't be written; choose another folder", file.display())
+            })?;
     }
     let mut out = std::io::stdout();
     writeln!(out, "The sample project is in {}.", folder.display())?;

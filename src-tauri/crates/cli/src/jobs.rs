@@ -39,7 +39,9 @@ async fn act(host: &Host, options: &Jobs) -> anyhow::Result<Vec<Job>> {
                 .job
                 .clone()
                 .context("say which job with --job; nothing was stopped")?;
-            let mut events = host.hub().reader(false, Some(options.session.clone()), None);
+            let mut events = host
+                .hub()
+                .reader(false, Some(options.session.clone()), None);
             host.cancel_job(&selector, CancelJob { id: id.clone() })
                 .await?;
             loop {

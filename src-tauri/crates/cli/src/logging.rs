@@ -42,7 +42,10 @@ pub(crate) fn start(data: &Path) -> Option<WorkerGuard> {
                 .with_writer(writer)
                 .with_ansi(false)
                 .with_filter(LevelFilter::INFO);
-            tracing_subscriber::registry().with(errors).with(file).init();
+            tracing_subscriber::registry()
+                .with(errors)
+                .with(file)
+                .init();
             Some(guard)
         }
         None => {

@@ -184,7 +184,12 @@ fn short(args: &serde_json::Value) -> String {
         .or_else(|| args.get("url"))
         .and_then(|value| value.as_str())
         .unwrap_or_default();
-    text.lines().next().unwrap_or_default().chars().take(100).collect()
+    text.lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(100)
+        .collect()
 }
 
 fn finish(outcome: &Outcome, text: bool) -> anyhow::Result<u8> {

@@ -29,9 +29,17 @@ pub(crate) async fn sessions(folder: Option<PathBuf>, options: Sessions) -> anyh
                         out,
                         "{}  {}  {}{}{}",
                         row.session_id,
-                        if row.title.is_empty() { "(untitled)" } else { &row.title },
+                        if row.title.is_empty() {
+                            "(untitled)"
+                        } else {
+                            &row.title
+                        },
                         row.state.turn_status,
-                        if row.state.pending_prompt { "  waits for an answer" } else { "" },
+                        if row.state.pending_prompt {
+                            "  waits for an answer"
+                        } else {
+                            ""
+                        },
                         match row.state.unresolved {
                             0 => String::new(),
                             n => format!("  {n} unknown"),

@@ -6,9 +6,9 @@
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
+use holdfast_api::ApiError;
 use holdfast_api::host::Selector;
 use holdfast_api::transcript::PageQuery;
-use holdfast_api::ApiError;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
