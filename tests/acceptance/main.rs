@@ -7,6 +7,7 @@
     reason = "a test speaks by panicking"
 )]
 
+mod agent;
 mod architecture;
 mod conformance;
 mod sources;

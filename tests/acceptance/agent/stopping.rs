@@ -1,0 +1,187 @@
+//! Stop: what it ends, what it keeps, and that it means one turn.
+
+use holdfast_testkit::model_server::{Fault, Step};
+use holdfast_testkit::wait::SOON;
+use serde_json::{Value, json};
+
+use super::scene::{Scene, eventually, messages, processes_with, shell};
+
+async fn stop(scene: &Scene, turn: &str) -> Value {
+    let (status, body) = scene.post("/cancel", json!({ "turnId": turn })).await;
+    assert_eq!(status, 202, "{body}");
+    let status = scene.ended(turn).await;
+    assert_eq!(status["runtimeState"]["turnStatus"], "cancelled");
+    assert_eq!(status["cancelRequested"], false);
+    status
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn c18_stop_ends_all_descendants_and_the_host_ends_well() {
+    let mut scene = Scene::new("full").await;
+    let sleep = format!("sleep 6{}", std::process::id());
+    let command = format!("bash -c '{sleep} & {sleep}'");
+    scene.model.push(shell("s", &command));
+    let sleepers = || processes_with(&format!("{}\0", sleep.replace(' ', "\0")));
+    let turn = scene.submit("go").await;
+    eventually("both sleepers", SOON, async || {
+        (sleepers().len() == 2).then_some(())
+    })
+    .await;
+    let status = stop(&scene, &turn).await;
+    assert_eq!(status["backgroundJobs"], 0);
+    assert!(sleepers().is_empty(), "gone when it is told");
+    let tool = &scene.tools().await[0];
+    assert_eq!(tool["state"], "interrupted", "{tool}");
+    let output = tool["output"].as_str().unwrap();
+    assert!(output.contains("effects may be partial"), "{output}");
+    assert_eq!(status["runtimeState"]["unresolved"], 0);
+    assert!(scene.host.term().unwrap().success());
+}
+
+#[tokio::test]
+async fn c19_stop_while_the_model_sends_nothing_closes_its_socket() {
+    let scene = Scene::new("full").await;
+    scene.model.push(Step::fault(Fault::StallAfter(0)));
+    let turn = scene.submit("go").await;
+    scene.model.wait_for_requests(1).await;
+    stop(&scene, &turn).await;
+    scene.model.wait_for_abort(0).await;
+    scene.model.push(Step::text("here"));
+    scene.turn("again").await;
+    assert_eq!(
+        scene.model.request_count(),
+        2,
+        "a stopped request is not repeated"
+    );
+}
+
+#[tokio::test]
+async fn c20_earlier_turns_and_the_partial_answer_stay() {
+    let scene = Scene::new("full").await;
+    scene.model.push(Step::text("first answer"));
+    scene.turn("first").await;
+    scene
+        .model
+        .push(Step::chunks(&["half of ", "the answer", "never sent"]).held_after("rest", 2));
+    let turn = scene.submit("second").await;
+    eventually("the text so far", SOON, async || {
+        let snapshot = scene.get("/transcript/snapshot").await;
+        (snapshot["live"]["text"] == "half of the answer").then_some(())
+    })
+    .await;
+    stop(&scene, &turn).await;
+    let items = scene.items().await;
+    let last = items.last().unwrap();
+    assert_eq!(last["text"], "half of the answer");
+    assert_eq!(last["partial"], true);
+    assert_eq!(scene.get("/transcript/snapshot").await["live"], Value::Null);
+
+    scene.model.push(Step::text("third answer"));
+    scene.turn("third").await;
+    let sent = messages(scene.model.requests().last().unwrap());
+    let words: Vec<(&str, String)> = sent[1..]
+        .iter()
+        .map(|message| {
+            (
+                message["role"].as_str().unwrap(),
+                message["content"].as_str().unwrap().to_owned(),
+            )
+        })
+        .collect();
+    assert_eq!(words[0], ("user", "first".to_owned()));
+    assert_eq!(words[1], ("assistant", "first answer".to_owned()));
+    assert_eq!(words[2], ("user", "second".to_owned()));
+    assert_eq!(words[3].0, "assistant");
+    assert!(words[3].1.starts_with("half of the answer"), "{words:?}");
+    assert!(words[3].1.contains("cut short"), "{words:?}");
+    assert_eq!(words[4], ("user", "third".to_owned()));
+    assert_eq!(words.len(), 5);
+}
+
+#[tokio::test]
+async fn c21_what_was_cancelled_is_not_done() {
+    let scene = Scene::new("full").await;
+    let create = |name: &str| json!({ "path": name, "content": name }).to_string();
+    // The whole call has arrived and only the end of the reply is missing.
+    scene
+        .model
+        .push(Step::call("a", "write_file", &create("abc")).held_after("end", 1));
+    let turn = scene.submit("create abc").await;
+    scene.model.wait_for_requests(1).await;
+    stop(&scene, &turn).await;
+    scene.model.release("end");
+    scene
+        .model
+        .push(Step::call("b", "write_file", &create("123")));
+    scene.model.push(Step::text("made 123"));
+    scene.turn("create 123").await;
+    assert!(!scene.file("abc").exists());
+    assert_eq!(scene.read("123"), "123");
+    let tools = scene.tools().await;
+    assert_eq!(tools.len(), 1);
+    assert_eq!(tools[0]["id"], "b");
+}
+
+#[tokio::test]
+async fn stop_closes_a_question() {
+    let scene = Scene::new("ask").await;
+    scene.model.push(shell("s", "echo x > f"));
+    let turn = scene.submit("go").await;
+    let seen = scene.question().await;
+    stop(&scene, &turn).await;
+    assert_eq!(scene.get("/pending-prompts").await, json!([]));
+    let (status, body) = scene.approve(&seen, true, "once", None).await;
+    assert_eq!(
+        (status, body["code"].as_str()),
+        (409, Some("prompt_not_pending"))
+    );
+    assert!(!scene.file("f").exists());
+    assert_eq!(scene.tools().await[0]["state"], "not_started");
+    scene.model.push(Step::text("fine"));
+    scene.turn("go on").await;
+}
+
+#[tokio::test]
+async fn c37_a_late_cancel_means_its_own_turn() {
+    let scene = Scene::new("full").await;
+    scene.model.push(Step::text("one"));
+    let first = scene.submit("one").await;
+    scene.ended(&first).await;
+    let (status, body) = scene.post("/cancel", json!({})).await;
+    assert_eq!((status, &body["alreadyEnded"]), (200, &json!(true)));
+
+    scene.model.push(Step::text("two").held("two"));
+    let second = scene.submit("two").await;
+    scene.model.wait_for_requests(2).await;
+    let (status, body) = scene.post("/cancel", json!({ "turnId": first })).await;
+    assert_eq!((status, &body["alreadyEnded"]), (200, &json!(true)));
+    let running = scene.get("/status").await;
+    assert_eq!(running["running"], true);
+    assert_eq!(running["cancelRequested"], false);
+    scene.model.release("two");
+    let status = scene.ended(&second).await;
+    assert_eq!(status["runtimeState"]["turnStatus"], "completed");
+    assert_eq!(scene.items().await.last().unwrap()["text"], "two");
+}
+
+#[tokio::test]
+async fn quitting_stops_a_running_turn_and_stores_its_end() {
+    let mut scene = Scene::new("full").await;
+    scene.model.push(shell("s", "touch begun; sleep 600"));
+    scene.submit("go").await;
+    eventually("the command", SOON, async || {
+        scene.file("begun").exists().then_some(())
+    })
+    .await;
+    scene.restart().await;
+    let status = scene.get("/status").await;
+    assert_eq!(
+        status["runtimeState"]["turnStatus"], "interrupted",
+        "{status}"
+    );
+    assert_eq!(status["runtimeState"]["unresolved"], 0);
+    assert_eq!(scene.tools().await[0]["state"], "interrupted");
+    scene.model.push(Step::text("back"));
+    scene.turn("still there?").await;
+}
