@@ -10,5 +10,6 @@
 mod agent;
 mod architecture;
 mod conformance;
+mod crash;
 mod sources;
 mod tidy;

@@ -12,7 +12,7 @@ use holdfast_domain::recovery::process::{ExitReceipt, ProcessEvidence};
 use holdfast_domain::recovery::restart::{Findings, RestartStep, plan};
 use holdfast_domain::transcript::record::{Record, ResultSource};
 use holdfast_supervisor::{Claim, SupervisorError};
-use holdfast_tools::finish_shell;
+use holdfast_tools::{finish_shell, remove_leftover};
 
 use super::Actor;
 use super::ends::drop_folder;
@@ -35,6 +35,22 @@ impl Actor {
                 format!(
                     "the last {length} bytes of the session's log were incomplete; they are kept \
                      in {saved_as}; everything before them is intact"
+                ),
+            );
+        }
+        if !self.condition.damage.is_empty() && occasion == Occasion::Opened {
+            let places: Vec<String> = self
+                .condition
+                .damage
+                .iter()
+                .map(|damage| format!("behind record {}", damage.after_seq))
+                .collect();
+            self.notice(
+                "log_damaged",
+                format!(
+                    "the session's log is damaged {}; every record that can be read is kept, and \
+                     what may have happened there is shown as unknown",
+                    places.join(", ")
                 ),
             );
         }
@@ -174,6 +190,27 @@ impl Actor {
             });
             if settled && !self.jobs.contains_key(&name) {
                 drop_folder(&root.join(name));
+            }
+        }
+        self.sweep_temporary_files();
+    }
+
+    /// Removes the temporary files of writes that a crash cut short: nobody is left who could
+    /// publish them.
+    fn sweep_temporary_files(&self) {
+        let Ok(workspace) = &self.workspace else {
+            return;
+        };
+        let in_flight = self.in_flight();
+        let cut_short = self.store.session.attempts().filter(|attempt| {
+            attempt.result.is_none() && !in_flight.contains(&attempt.identity.attempt_id)
+        });
+        for attempt in cut_short {
+            let Some(intent) = &attempt.file else {
+                continue;
+            };
+            if let Err(error) = remove_leftover(intent, &attempt.identity.attempt_id, workspace) {
+                tracing::warn!(code = error.code(), "a temporary file is left");
             }
         }
     }
