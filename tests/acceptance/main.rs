@@ -11,5 +11,6 @@ mod agent;
 mod architecture;
 mod conformance;
 mod crash;
+mod http;
 mod sources;
 mod tidy;

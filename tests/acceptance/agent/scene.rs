@@ -159,7 +159,11 @@ impl Scene {
 
     /// Waits for the end of a turn; the status then.
     pub(crate) async fn ended(&self, turn: &str) -> Value {
-        eventually("the turn to end", SOON, async || {
+        self.ended_within(turn, SOON).await
+    }
+
+    pub(crate) async fn ended_within(&self, turn: &str, limit: Duration) -> Value {
+        eventually("the turn to end", limit, async || {
             let status = self.get("/status").await;
             let state = &status["runtimeState"];
             let over = state["turnId"] == turn
