@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use holdfast_testkit::Step;
-use holdfast_testkit::wait::{SOON, until};
+use holdfast_testkit::wait::{SOON, until, until_asked};
 use serde_json::{Value, json};
 
 use super::requests::{checked, said, told};
@@ -432,4 +432,68 @@ async fn sv_10_after_another_boot_a_start_without_an_end_is_unknown() {
     assert!(told(&messages, "c1").contains("unknown"));
     assert!(told(&messages, "c2").starts_with("blocked: recovery_required"));
     assert_eq!(stage.ledger.lines(), Vec::<String>::new());
+}
+
+fn kill9(pid: &Value) {
+    let killed = std::process::Command::new("kill")
+        .args(["-9", &pid.to_string()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+}
+
+#[tokio::test]
+async fn c32_host_and_supervisor_killed_leave_an_unknown_that_can_be_resolved_when_all_has_ended() {
+    let mut stage = Stage::new("full", vec![]).await;
+    let command = gated(&stage);
+    stage.model.push(calls([shell("c1", &command)]));
+    stage.submit("do it").await;
+    until_there(&stage.beside("began")).await;
+    let attempt = only_attempt(&stage);
+    let folder = stage.folder().join("effects").join(&attempt);
+    let claim = std::fs::read(folder.join("start")).unwrap();
+    let claim: Value = serde_json::from_slice(&claim).unwrap();
+    assert_eq!(claim["by"], "supervisor");
+    stage.kill();
+    kill9(&claim["pid"]);
+    stage.restart();
+    let expected = Expected {
+        calls: &[("c1", "unknown")],
+        pending: false,
+        jobs: 0,
+        turn: "interrupted",
+    };
+    stage.check_surfaces(&expected).await;
+    let record = stage.inspect(&attempt).await;
+    assert_eq!(record["inspection_state"], "unknown");
+    let process = &record["inspection_evidence"]["process"];
+    assert_eq!(process["alive"], true, "{record}");
+    // While something of it lives, nobody can say that it is over.
+    let id = text(&record["inspection_id"]);
+    for action in ["confirm", "dismiss"] {
+        let (status, body) = stage.resolve(action, &attempt, &id).await;
+        assert_eq!((status, &body["code"]), (409, &json!("executor_alive")));
+    }
+    open(stage.beside("effect-gate"));
+    open(stage.beside("end-gate"));
+    until("the effect", SOON, || {
+        (stage.ledger.count("effect") == 1).then_some(())
+    })
+    .await;
+    let dismissed = until_asked("the end of all of it", SOON, async || {
+        let (status, body) = stage.resolve("dismiss", &attempt, "").await;
+        (status == 200).then_some(body)
+    })
+    .await;
+    assert_eq!(dismissed["statistics"]["dismissed"], 1);
+    stage.turn("continue").await;
+    let messages = checked(&stage.model);
+    assert!(told(&messages, "c1").contains("unknown"));
+    stage.check_command_line(&Expected {
+        calls: &[("c1", "user_dismissed")],
+        turn: "completed",
+        ..expected
+    });
+    assert!(folder.exists(), "what is unknown keeps its evidence");
+    assert_eq!(stage.ledger.lines(), ["effect"]);
 }

@@ -136,3 +136,31 @@ async fn c36_a_file_that_changed_meanwhile_is_asked_again_on_its_new_state() {
     checked(&stage.model);
     assert_eq!(stage.ledger.lines(), ["c1"]);
 }
+
+#[tokio::test]
+async fn c36_killed_between_the_answer_and_the_start_nothing_ran() {
+    let mut stage = waiting(false).await;
+    stage.restart_stopping_at("start_durable", 1);
+    let second = stage.until_asked("c2").await;
+    stage.answer_unheard(&second);
+    stage.kill_where_it_parks().await;
+    stage.restart();
+    let expected = Expected {
+        calls: &[
+            ("c1", "completed"),
+            ("c2", "not_started"),
+            ("c3", "proposed"),
+        ],
+        pending: false,
+        jobs: 0,
+        turn: "interrupted",
+    };
+    stage.check_surfaces(&expected).await;
+    let (status, late) = stage.allow(&second).await;
+    assert_eq!((status, &late["code"]), (409, &json!("prompt_not_pending")));
+    stage.turn("go on").await;
+    let messages = checked(&stage.model);
+    assert!(told(&messages, "c2").contains("never ran"));
+    assert!(told(&messages, "c3").starts_with("not started"));
+    assert_eq!(stage.ledger.lines(), ["c1"]);
+}

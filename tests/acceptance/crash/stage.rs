@@ -155,12 +155,19 @@ impl Stage {
     }
 
     /// `POST /submit` whose answer nobody waits for: the host may be killed before it.
-    pub(crate) fn submit_unheard(&self, body: Value) {
-        let (client, route) = (self.client(), self.route("/submit"));
-        tokio::spawn(async move {
-            let request = client.request("POST".parse().unwrap(), &route).json(&body);
-            let _ = TestClient::send(request).await;
-        });
+    pub(crate) fn submit_unheard(&self, body: &Value) {
+        self.post_unheard("/submit", body);
+    }
+
+    /// "Allow, once" whose answer nobody waits for.
+    pub(crate) fn answer_unheard(&self, prompt: &Value) {
+        self.post_unheard("/approve", &answer_to(prompt, true));
+    }
+
+    fn post_unheard(&self, path: &str, body: &Value) {
+        let client = self.client();
+        let request = client.request("POST".parse().unwrap(), &self.route(path));
+        tokio::spawn(TestClient::send(request.json(body)));
     }
 
     pub(crate) async fn status(&self) -> Value {
@@ -236,13 +243,7 @@ impl Stage {
     }
 
     pub(crate) async fn answer(&self, prompt: &Value, allow: bool) -> (u16, Value) {
-        let body = json!({
-            "id": prompt["approval"]["id"],
-            "generation": prompt["approval"]["generation"],
-            "allow": allow,
-            "scope": "once",
-        });
-        self.post("/approve", &body).await
+        self.post("/approve", &answer_to(prompt, allow)).await
     }
 
     /// The transcript, oldest first.
@@ -330,6 +331,15 @@ impl Stage {
 
 fn serve(root: &Path) -> HostOptions {
     HostOptions::serve(&root.join("data"), &root.join("workspace"))
+}
+
+fn answer_to(prompt: &Value, allow: bool) -> Value {
+    json!({
+        "id": prompt["approval"]["id"],
+        "generation": prompt["approval"]["generation"],
+        "allow": allow,
+        "scope": "once",
+    })
 }
 
 /// The request for an action, seen on this snapshot.

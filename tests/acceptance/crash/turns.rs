@@ -1,8 +1,8 @@
 //! A host killed in a turn, away from any effect: in a streamed answer, right behind an accepted
 //! message, while a person is asked. And: nothing is executed again by itself (TR-16).
 
-use holdfast_testkit::Step;
 use holdfast_testkit::wait::SOON;
+use holdfast_testkit::{Step, TestClient};
 use serde_json::json;
 
 use super::requests::{checked, said, told};
@@ -64,7 +64,7 @@ async fn rs_16_a_durable_message_whose_answer_was_lost_is_there_once() {
     let mut stage = Stage::new("full", vec![]).await;
     stage.restart_stopping_at("submit_durable", 1);
     let body = json!({ "input": "keep this", "submissionId": "key-1" });
-    stage.submit_unheard(body.clone());
+    stage.submit_unheard(&body);
     stage.kill_where_it_parks().await;
     assert_eq!(stage.model.request_count(), 0);
     stage.restart();
@@ -211,4 +211,54 @@ async fn tr_16_nothing_runs_again_by_itself_whatever_a_client_repeats() {
     assert_eq!(stage.count("receipt"), 1);
     assert_eq!(stage.count("tool_started"), 1);
     assert_eq!(stage.count("tool_result"), 1);
+}
+
+#[tokio::test]
+async fn what_was_answered_about_a_session_survives_a_kill_at_once() {
+    let mut stage = Stage::new("ask", vec![]).await;
+    let patch = json!({ "title": "kept", "mode": "read-only" });
+    let path = format!("/sessions/{}", stage.session);
+    let client = stage.client();
+    let request = client.request("PATCH".parse().unwrap(), &path);
+    let (status, body) = TestClient::send(request.json(&patch)).await.unwrap();
+    stage.kill();
+    assert_eq!(status, 204, "{body}");
+    stage.restart();
+    let created = stage
+        .client()
+        .post_ok("/sessions", &json!({ "title": "the second" }))
+        .await;
+    stage.restart();
+    let status = stage.status().await;
+    assert_eq!(
+        (&status["title"], &status["mode"]),
+        (&json!("kept"), &json!("read-only"))
+    );
+    let list = stage.client().get_ok("/sessions").await;
+    let titles: Vec<(String, String)> = list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (text(&row["sessionId"]), text(&row["title"])))
+        .collect();
+    assert_eq!(titles.len(), 2, "{titles:?}");
+    assert!(titles.contains(&(stage.session.clone(), "kept".to_owned())));
+    assert!(titles.contains(&(text(&created["sessionId"]), "the second".to_owned())));
+}
+
+#[tokio::test]
+async fn rs_08_a_restarted_host_has_a_new_epoch_and_no_current_session() {
+    let mut stage = Stage::new("ask", vec![]).await;
+    let before = stage.status().await["runtimeState"]["runtimeEpoch"].clone();
+    assert_eq!(
+        stage.client().get_ok("/status").await["sessionId"],
+        json!(stage.session)
+    );
+    stage.restart();
+    let nothing = stage.client().get_ok("/status").await;
+    assert_eq!(nothing["sessionId"], "");
+    let after = stage.status().await["runtimeState"].clone();
+    assert_ne!(after["runtimeEpoch"], before);
+    assert_eq!(after["phase"], "idle");
+    assert_eq!(after["turnStatus"], "");
 }
