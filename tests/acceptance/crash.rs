@@ -7,6 +7,7 @@
 
 mod barrier;
 mod commands;
+mod cuts;
 mod kills;
 mod publication;
 mod questions;

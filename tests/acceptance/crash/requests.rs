@@ -11,7 +11,7 @@ struct Body {
 }
 
 /// The messages of a request, byte for byte.
-fn bytes_of(request: &RecordedRequest) -> Vec<String> {
+pub(crate) fn bytes_of(request: &RecordedRequest) -> Vec<String> {
     let body: Body = serde_json::from_slice(&request.body_bytes).unwrap();
     body.messages
         .iter()
@@ -35,6 +35,14 @@ pub(crate) fn checked(model: &ModelServer) -> Vec<Value> {
         );
     }
     messages(&requests[requests.len() - 1])
+}
+
+/// As [`checked`], of the last request alone.
+pub(crate) fn checked_last(model: &ModelServer) -> Vec<Value> {
+    let requests = model.requests();
+    let messages = messages(requests.last().unwrap());
+    check_pairing(&Value::Array(messages.clone()));
+    messages
 }
 
 fn messages(request: &RecordedRequest) -> Vec<Value> {
