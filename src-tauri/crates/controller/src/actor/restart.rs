@@ -110,6 +110,15 @@ impl Actor {
         if matches!(step, RestartStep::Record(Record::Restarted(_))) {
             return false;
         }
+        let session = &self.store.session;
+        if let RestartStep::Record(Record::AttemptChanged(change)) = step
+            && session
+                .attempt(&change.attempt_id)
+                .is_some_and(|attempt| attempt.state == change.state)
+        {
+            // It says the same in other words, under the hands of whoever resolves it.
+            return false;
+        }
         attempt_of_step(step)
             .is_none_or(|id| !self.jobs.contains_key(&id) && !self.in_flight().contains(&id))
     }

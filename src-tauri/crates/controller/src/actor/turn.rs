@@ -84,8 +84,8 @@ impl Actor {
         if self.running.is_some() && !self.closed {
             return Err(ApiError::conflict(
                 "session_busy",
-                "a turn is running; the message was not stored; wait for its end, stop it, or \
-                 queue the message",
+                "a turn is running; the message was not stored; wait for its end or stop it, then \
+                 send it again",
             ));
         }
         self.writable().await?;
