@@ -276,13 +276,17 @@ impl Session {
             .unwrap()
     }
 
-    /// The one unresolved attempt.
+    /// The one unresolved attempt, once it is known to be one.
     pub(crate) async fn open_attempt(&self) -> String {
-        let snapshot = self.recovery().await;
-        let [call] = snapshot.calls.as_slice() else {
-            panic!("not one unresolved attempt: {snapshot:#?}");
-        };
-        call.identity.attempt_id.clone()
+        self.when("an unresolved attempt", |status| {
+            status
+                .runtime_state
+                .as_ref()
+                .is_some_and(|state| state.unresolved == 1)
+        })
+        .await;
+        let mut snapshot = self.recovery().await;
+        snapshot.calls.remove(0).identity.attempt_id
     }
 
     /// An action on the present snapshot.

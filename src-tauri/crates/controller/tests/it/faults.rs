@@ -224,10 +224,17 @@ async fn tr_05_a_receipt_that_can_not_be_stored_means_not_started() {
 async fn tr_48_a_restart_after_a_failed_result_reads_the_safe_side() {
     let bench = Bench::new();
     let mut session = bench.session("full").await;
-    ask(&bench, &session);
+    let stay = bench.outside("stay");
+    std::fs::write(&stay, "").unwrap();
+    let command = format!(
+        "{}; while test -e {}; do sleep 0.02; done",
+        bench.ledger().append("effect"),
+        quoted(&stay.to_string_lossy())
+    );
+    bench.script.runs(&command);
     session.submit("go").await;
     crate::bench::eventually("the command", || {
-        (!bench.ledger().lines().is_empty()).then_some(())
+        (bench.ledger().count("effect") == 1).then_some(())
     })
     .await;
     bench.storage.inject(Plan {
@@ -236,7 +243,13 @@ async fn tr_48_a_restart_after_a_failed_result_reads_the_safe_side() {
         last: u64::MAX,
         only: None,
     });
-    session.until_done().await;
+    std::fs::remove_file(&stay).unwrap();
+    let frames = session.until_done().await;
+    assert_eq!(
+        crate::bench::ends(&frames),
+        [("failed".to_owned(), "storage_failed".to_owned())]
+    );
+    assert_eq!(session.tools().await[0].state, "unknown");
     session.host.close().await;
     bench.storage.heal();
     let again = bench.of(bench.host(), &session.id);

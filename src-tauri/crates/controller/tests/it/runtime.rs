@@ -164,38 +164,38 @@ async fn rs_09_finishing_is_shown_while_the_end_is_being_stored() {
         (bench.script.requests().len() == 1).then_some(())
     })
     .await;
-    model.send(text("x")).unwrap();
-    state_when(&session, "streaming", |state| {
-        state.activity == Activity::Streaming
-    })
-    .await;
-    // The model fails; its part and then the end are stored, one after the other.
     let gate = bench.gate.close();
+    // The request ends without a reply, and the turn with it.
     drop(model);
-    eventually("the write of the part", || {
+    eventually("the write of the end", || {
         (bench.gate.waiting() == 1).then_some(())
     })
     .await;
-    drop(gate);
-    let gate = bench.gate.close();
     let hub = session.host.hub().clone();
-    let finishing = eventually("finishing", || {
-        hub.state(&session.id)
-            .filter(|state| state.phase != Phase::Executing)
-    })
-    .await;
-    if finishing.phase == Phase::Finishing {
-        assert!(finishing.running && !finishing.cancellable);
-        assert_eq!(finishing.activity, Activity::None);
-        // A close in the meantime brings no activity back.
-        let host = session.host.clone();
-        let closing = tokio::spawn(async move { host.close().await });
-        drop(gate);
-        closing.await.unwrap();
-        assert_eq!(hub.state(&session.id), None);
-    } else {
-        panic!("the end was not stored behind the gate: {finishing:?}");
-    }
+    let finishing = hub.state(&session.id).unwrap();
+    assert_eq!(
+        (finishing.phase, finishing.running, finishing.cancellable),
+        (Phase::Finishing, true, false)
+    );
+    assert_eq!(finishing.activity, Activity::None);
+    // A close in the meantime brings no activity back.
+    let mut reader = hub.reader(true, None, None);
+    let host = session.host.clone();
+    let closing = tokio::spawn(async move { host.close().await });
+    drop(gate);
+    closing.await.unwrap();
+    assert_eq!(hub.state(&session.id), None);
+    let frames: Vec<Frame> = reader
+        .next()
+        .await
+        .iter()
+        .map(|outgoing| serde_json::from_str(&outgoing.data).unwrap())
+        .collect();
+    let last = states(&frames).pop().unwrap();
+    assert_eq!(
+        (last.phase, last.running, last.activity),
+        (Phase::Closed, false, Activity::None)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
