@@ -1,11 +1,14 @@
 //! `holdfast run` and the commands around it: what they print and how they exit.
 
+use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
+use holdfast_testkit::host::Host;
 use holdfast_testkit::model_server::Step;
-use serde_json::Value;
+use holdfast_testkit::wait::{SOON, wait_until};
+use serde_json::{Value, json};
 
-use super::scene::{Ground, Plan, binary, shell};
+use super::scene::{Ground, Plan, binary, eventually, shell};
 
 /// What a command did.
 #[derive(Debug)]
@@ -124,4 +127,74 @@ fn a_workspace_that_is_none_is_exit_1() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("no session was created"), "{ran:?}");
     assert_eq!(ground.model.request_count(), 0);
+}
+
+#[tokio::test]
+async fn tr_51_a_question_of_run_is_answered_through_serve() {
+    let ground = Ground::new(&Plan {
+        mode: "ask",
+        ..Plan::default()
+    });
+    ground.model.push(shell("c1", "echo x >> made"));
+    let ran = holdfast(&ground, &["run", "make it", "--output", "json"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let session = ran.json()["sessionId"].as_str().unwrap().to_owned();
+
+    let host = Host::start(ground.options(&BTreeMap::new())).unwrap();
+    let client = host.client();
+    let path = |path: &str| format!("{path}?session={session}");
+    let status = client.get_ok(&path("/status")).await;
+    assert_eq!(status["running"], false);
+    assert_eq!(status["pendingPrompt"], true);
+    let prompts = client.get_ok(&path("/pending-prompts")).await;
+    assert_eq!(prompts[0]["approval"]["subject"], "echo x >> made");
+    ground.model.push(Step::text("made"));
+    let answer = json!({
+        "id": prompts[0]["approval"]["id"],
+        "generation": prompts[0]["approval"]["generation"],
+        "allow": true,
+    });
+    assert_eq!(client.post(&path("/approve"), &answer).await.0, 204);
+    eventually("the turn to end", SOON, async || {
+        let status = client.get_ok(&path("/status")).await;
+        (status["runtimeState"]["turnStatus"] == "completed").then_some(())
+    })
+    .await;
+    let made = std::fs::read_to_string(ground.workspace.join("made")).unwrap();
+    assert_eq!(made, "x\n");
+    assert_eq!(client.post(&path("/approve"), &answer).await.0, 409);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_stops_the_task_and_its_command() {
+    let ground = Ground::new(&Plan::default());
+    ground.model.push(shell("c1", "touch begun; sleep 600"));
+    let child = Command::new(binary())
+        .args(["run", "wait", "--output", "json"])
+        .env("HOLDFAST_HOME", &ground.data)
+        .current_dir(&ground.workspace)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_until("the command", SOON, || {
+        ground.workspace.join("begun").exists().then_some(())
+    });
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(outcome["status"], "cancelled");
+    assert_eq!(outcome["unresolved"], 0);
+    let session = outcome["sessionId"].as_str().unwrap();
+    let shown = holdfast(&ground, &["sessions", "show", session, "--json"]).json();
+    let tool = shown
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|item| item["kind"] == "tool")
+        .unwrap();
+    assert_eq!(tool["tool"]["state"], "interrupted");
 }

@@ -44,6 +44,18 @@ async fn c26_a_second_host_is_told_who_holds_the_session() {
     let submit = scene.path("/submit");
     let (status, body) = client.post(&submit, &json!({ "input": "mine" })).await;
     assert_eq!((status, body["code"].as_str()), (409, Some("session_held")));
+    // TR-41: whoever only watches resolves nothing either.
+    let snapshot = scene.get("/tool-recovery").await;
+    let resolve = json!({
+        "sessionPath": snapshot["sessionPath"],
+        "runtimeEpoch": snapshot["runtimeEpoch"],
+        "revision": snapshot["revision"],
+        "attemptId": "0".repeat(32),
+        "inspectionId": "",
+        "action": "dismiss",
+    });
+    let (status, body) = client.post(&scene.path("/tool-recovery"), &resolve).await;
+    assert_eq!((status, body["code"].as_str()), (409, Some("session_held")));
     assert_eq!(std::fs::read(&log).unwrap(), before, "nothing was written");
     assert_eq!(client.get_ok("/status").await["sessionId"], "");
 

@@ -185,3 +185,110 @@ async fn quitting_stops_a_running_turn_and_stores_its_end() {
     scene.model.push(Step::text("back"));
     scene.turn("still there?").await;
 }
+
+#[tokio::test]
+async fn stop_ends_the_wait_before_a_retry() {
+    let scene = Scene::new("full").await;
+    let fault = Fault::Status {
+        status: 429,
+        body: "{}".to_owned(),
+        headers: [("retry-after".to_owned(), "59".to_owned())].into(),
+    };
+    let events = scene.client.events(&scene.path("/events"), None).await;
+    scene.model.push(Step::fault(fault));
+    let turn = scene.submit("go").await;
+    let retrying = events
+        .wait_for_frame("the wait", SOON, |frame| frame.kind() == "retrying")
+        .await;
+    assert!(retrying.data["waitMs"].as_u64().unwrap() >= 59_000);
+    stop(&scene, &turn).await;
+    scene.model.push(Step::text("here"));
+    scene.turn("again").await;
+    assert_eq!(scene.model.request_count(), 2);
+}
+
+#[tokio::test]
+async fn stop_ends_a_look_that_hangs() {
+    let scene = Scene::new("full").await;
+    // Takes connections and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", silent.local_addr().unwrap());
+    let fetch = json!({ "url": url }).to_string();
+    scene.model.push(Step::call("f", "fetch", &fetch));
+    let turn = scene.submit("look").await;
+    scene.tool_in("f", "in_flight").await;
+    let status = stop(&scene, &turn).await;
+    assert_eq!(status["runtimeState"]["unresolved"], 0);
+    let tool = &scene.tools().await[0];
+    assert!(
+        tool["state"] == "failed" || tool["state"] == "cancelled",
+        "{tool}"
+    );
+    scene.model.push(shell("s", "echo on > f"));
+    scene.model.push(Step::text("fine"));
+    scene.turn("go on").await;
+    assert_eq!(scene.read("f"), "on\n", "nothing is blocked");
+}
+
+#[tokio::test]
+async fn many_stops_are_one() {
+    let scene = Scene::new("full").await;
+    scene.model.push(shell("s", "touch begun; sleep 600"));
+    let turn = scene.submit("go").await;
+    eventually("the command", SOON, async || {
+        scene.file("begun").exists().then_some(())
+    })
+    .await;
+    let body = json!({ "turnId": turn });
+    for (status, answer) in [
+        scene.post("/cancel", body.clone()).await,
+        scene.post("/cancel", json!({})).await,
+        scene.post("/cancel", body.clone()).await,
+    ] {
+        let ended = status == 200 && answer["alreadyEnded"] == true;
+        assert!(status == 202 || ended, "{status} {answer}");
+    }
+    scene.ended(&turn).await;
+    assert_eq!(scene.post("/cancel", body).await.0, 200);
+    let ends = scene
+        .kinds()
+        .iter()
+        .filter(|kind| *kind == "turn_ended")
+        .count();
+    assert_eq!(ends, 1);
+    let results = scene
+        .kinds()
+        .iter()
+        .filter(|kind| *kind == "tool_result")
+        .count();
+    assert_eq!(results, 1);
+}
+
+#[tokio::test]
+async fn c15_two_windows_that_send_at_once_make_one_history() {
+    let scene = Scene::new("full").await;
+    scene.model.push(Step::text("one answer").held("end"));
+    let (first, second) = tokio::join!(
+        scene.post("/submit", json!({ "input": "left" })),
+        scene.post("/submit", json!({ "input": "right" }))
+    );
+    let mut answers = [first, second];
+    answers.sort_by_key(|(status, _)| *status);
+    assert_eq!(answers[0].0, 202);
+    assert_eq!(answers[1].0, 409);
+    assert_eq!(answers[1].1["code"], "session_busy");
+    scene.model.release("end");
+    scene.ended(answers[0].1["turnId"].as_str().unwrap()).await;
+    let items = scene.items().await;
+    let kinds: Vec<&str> = items
+        .iter()
+        .map(|item| item["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["user", "assistant"]);
+    let other = scene
+        .host
+        .client()
+        .get_ok(&scene.path("/transcript/page"))
+        .await;
+    assert_eq!(other["items"][0], items[1], "both see the same");
+}

@@ -391,6 +391,25 @@ async fn rs_11_a_reader_that_never_reads_delays_nobody() {
     let items = scene.items().await;
     let text = items.last().unwrap()["text"].as_str().unwrap().len();
     assert_eq!(text, 44 * count);
+    // What is past the ring is a gap, and the present state.
+    let first_id = events
+        .frames()
+        .iter()
+        .find(|frame| !frame.id.is_empty())
+        .map(|frame| frame.id.clone())
+        .unwrap();
+    let late = scene
+        .client
+        .events(&scene.path("/events"), Some(&first_id))
+        .await;
+    let frames = late
+        .wait_for("two frames", SOON, |frames| {
+            (frames.len() >= 2).then(|| frames.to_vec())
+        })
+        .await;
+    assert_eq!(frames[0].kind(), "gap");
+    assert_eq!(frames[1].kind(), "runtime_state");
+    assert_eq!(frames[1].data["runtimeState"], status["runtimeState"]);
     // It is still open, or was cut off; either way it was never read.
     drop(silent);
 }
