@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
+use axum::serve::ListenerExt;
 use axum::{Router, middleware};
 use holdfast_api::SessionHost;
 use holdfast_controller::Host;
@@ -127,7 +128,13 @@ impl Server {
             .with_state(hosted)
             .layer(CatchPanicLayer::custom(|_| panicked()))
             .layer(middleware::from_fn_with_state(guard, guard::check));
-        axum::serve(self.listener, router)
+        // Else a delta waits until the client has acknowledged the one before.
+        let listener = self.listener.tap_io(|stream| {
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "a connection sends its frames a little late");
+            }
+        });
+        axum::serve(listener, router)
             .with_graceful_shutdown(async move { stopped.cancelled().await })
             .await
     }
