@@ -1,4 +1,4 @@
-//! Syncs of the session's log for one tool call, counted under a host in this process. Floor: the
+//! Syncs of a session's files for one tool call, counted under a host in this process. Floor: the
 //! least that the order of effects allows, one before the call starts and one for its result.
 
 use std::path::Path;
@@ -33,10 +33,19 @@ pub(crate) fn measure(table: &mut Table) -> anyhow::Result<()> {
     runtime.block_on(async {
         let counted = Counted::new(scratch.path()).await?;
         let without = counted.turn(&[]).await?;
-        for (tool, arguments) in [
-            ("write_file", r#"{"path":"a.txt","content":"CALL"}"#),
-            ("read_file", r#"{"path":"a.txt"}"#),
-            ("shell", r#"{"command":"echo CALL"}"#),
+        for (what, tool, arguments) in [
+            (
+                "write_file",
+                "write_file",
+                r#"{"path":"a.txt","content":"CALL"}"#,
+            ),
+            ("read_file", "read_file", r#"{"path":"a.txt"}"#),
+            (
+                "shell without output",
+                "shell",
+                r#"{"command":"true CALL"}"#,
+            ),
+            ("shell with output", "shell", r#"{"command":"echo CALL"}"#),
         ] {
             let steps: Vec<Step> = (0..CALLS)
                 .map(|call| {
@@ -44,25 +53,77 @@ pub(crate) fn measure(table: &mut Table) -> anyhow::Result<()> {
                     Step::default().with_call(Call::new(&format!("c{call}"), tool, &arguments))
                 })
                 .collect();
-            let with = counted.turn(&steps).await?;
-            let calls = with - without;
-            ensure!(calls % CALLS == 0, "{calls} syncs for {CALLS} calls");
+            let each = counted.turn(&steps).await?.of_each(without)?;
             table.aimed(
-                &format!("log syncs of a call of {tool}"),
-                (calls / CALLS).to_string(),
-                "2 (before the start, and for the result)",
-                "at most 2",
-                calls / CALLS <= AIM,
+                &format!("syncs of a call of {what}"),
+                each.text(),
+                "2 of the log (before the start, and for the result)",
+                "at most 2 of the log",
+                each.log <= AIM,
             );
         }
         table.row(
-            "log syncs of a turn without calls",
-            without.to_string(),
-            "2 (the message, and the turn's end)",
+            "syncs of a turn without calls",
+            without.text(),
+            "2 of the log (the message, and the turn's end)",
         );
         counted.host.close().await;
         anyhow::Ok(())
     })
+}
+
+/// Syncs in a session's folder.
+#[derive(Debug, Clone, Copy)]
+struct Syncs {
+    log: u64,
+    /// Of files beside the log: whole outputs. Each is synced once, when it is made.
+    beside: u64,
+    folders: u64,
+}
+
+impl Syncs {
+    /// So far.
+    fn counted(storage: &Faulty) -> Self {
+        let beside = storage.count(Operation::CreateNew);
+        Self {
+            log: storage.count(Operation::Sync) - beside,
+            beside,
+            folders: storage.count(Operation::SyncFolder),
+        }
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            log: self.log - before.log,
+            beside: self.beside - before.beside,
+            folders: self.folders - before.folders,
+        }
+    }
+
+    /// The share of one call in a turn.
+    fn of_each(self, without: Self) -> anyhow::Result<Self> {
+        let calls = self.since(without);
+        let even = [calls.log, calls.beside, calls.folders]
+            .iter()
+            .all(|count| count % CALLS == 0);
+        ensure!(even, "{calls:?} for {CALLS} calls");
+        Ok(Self {
+            log: calls.log / CALLS,
+            beside: calls.beside / CALLS,
+            folders: calls.folders / CALLS,
+        })
+    }
+
+    fn text(self) -> String {
+        let mut text = format!("{} of the log", self.log);
+        if self.beside + self.folders > 0 {
+            text.push_str(&format!(
+                ", {} of an output file, {} of folders",
+                self.beside, self.folders
+            ));
+        }
+        text
+    }
 }
 
 struct Counted {
@@ -103,12 +164,12 @@ impl Counted {
     }
 
     /// Syncs of one turn that makes these replies and then says a word.
-    async fn turn(&self, steps: &[Step]) -> anyhow::Result<u64> {
+    async fn turn(&self, steps: &[Step]) -> anyhow::Result<Syncs> {
         for step in steps {
             self.server.push(step.clone());
         }
         self.server.push(Step::text("done"));
-        let before = self.storage.count(Operation::Sync);
+        let before = Syncs::counted(&self.storage);
         let reader = self.host.hub().reader(false, None, None);
         let submit = Submit {
             input: "do it".to_owned(),
@@ -118,7 +179,7 @@ impl Counted {
         tokio::time::timeout(LIMIT, completed(reader, steps.len()))
             .await
             .context("the turn did not end")??;
-        Ok(self.storage.count(Operation::Sync) - before)
+        Ok(Syncs::counted(&self.storage).since(before))
     }
 }
 
