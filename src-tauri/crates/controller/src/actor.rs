@@ -7,6 +7,7 @@
 mod calls;
 mod clients;
 mod ends;
+mod halt;
 mod jobs;
 pub(crate) mod message;
 mod pages;

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 
 use holdfast_api::ApiError;
 use holdfast_api::event::{Event, Frame};
@@ -22,13 +21,11 @@ use holdfast_domain::recovery::admission::{Action, ActionRequest};
 use holdfast_domain::transcript::record::Record;
 use holdfast_files::Faulty;
 use holdfast_testkit::Ledger;
-use holdfast_testkit::wait::SOON;
+use holdfast_testkit::wait::{SOON, until_asked};
 use tempfile::TempDir;
 
 use crate::gate::{Gate, Gated};
 use crate::script::{Script, Scripted};
-
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// Counts: each reading is a millisecond later, each id a new one. No two benches have an id in
 /// common: a command is found by its attempt's id among all processes.
@@ -240,18 +237,10 @@ impl Session {
 
     /// The status once it is as wanted.
     pub(crate) async fn when(&self, what: &str, wanted: impl Fn(&Status) -> bool) -> Status {
-        let deadline = Instant::now() + SOON;
-        loop {
-            let status = self.status().await;
-            if wanted(&status) {
-                return status;
-            }
-            assert!(
-                Instant::now() < deadline,
-                "waited for {what}; is: {status:#?}"
-            );
-            tokio::time::sleep(PAUSE).await;
-        }
+        until_asked(what, SOON, async || {
+            Some(self.status().await).filter(&wanted)
+        })
+        .await
     }
 
     pub(crate) async fn idle(&self) -> Status {

@@ -144,13 +144,10 @@ async fn at_every_place(faults: &[Fault], lasting: bool) {
         }
     }
     for group in runs.chunks(SIDE_BY_SIDE) {
-        let tasks: Vec<_> = group
+        let group = group
             .iter()
-            .map(|(fault, first, last)| tokio::spawn(run(*fault, *first, *last)))
-            .collect();
-        for task in tasks {
-            task.await.unwrap();
-        }
+            .map(|(fault, first, last)| run(*fault, *first, *last));
+        futures_util::future::join_all(group).await;
     }
 }
 

@@ -28,3 +28,5 @@ mod restart;
 mod runtime;
 #[cfg(target_os = "linux")]
 mod stopping;
+#[cfg(target_os = "linux")]
+mod surfaces;

@@ -1,4 +1,4 @@
-//! From a proposal to a stored result: TR-03…TR-09, TR-13, TR-49.
+//! From a proposal to a stored result: TR-03…TR-09, TR-49.
 
 use holdfast_api::event::Event;
 use holdfast_domain::canonical::sha256_hex;
@@ -335,7 +335,7 @@ async fn tr_09_failed_means_that_it_ran_and_returned_an_error() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tr_13_results_stay_with_their_calls() {
+async fn results_of_several_tools_stay_with_their_calls() {
     let bench = Bench::new();
     std::fs::write(bench.workspace().join("slow"), "slow content").unwrap();
     std::fs::write(bench.workspace().join("fast"), "fast content").unwrap();
