@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::samples::Samples;
+
 /// Rows in the order in which they were measured. Its text is a Markdown table.
 #[derive(Debug, Default)]
 pub struct Table {
@@ -56,6 +58,11 @@ impl fmt::Display for Table {
         }
         Ok(())
     }
+}
+
+/// Median and p99 of samples.
+pub fn both(samples: &Samples) -> String {
+    format!("{} (p99 {})", time(samples.median()), time(samples.p99()))
 }
 
 /// A time with three digits and its unit.

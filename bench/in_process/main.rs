@@ -1,5 +1,6 @@
 //! Functions that are called in this process: the log's append, the fold and the view of a session,
-//! digests, and the parser of event streams. Timed by criterion; the table at the end has medians.
+//! digests, and the parser of event streams. The table at the end has medians. What does not wait
+//! for a disk is timed by criterion.
 
 mod append;
 mod session;
@@ -16,20 +17,18 @@ use holdfast_bench::table::{Table, time};
 
 fn main() -> anyhow::Result<()> {
     let scratch = place::scratch()?;
+    let mut table = Table::default();
+    append::measure(scratch.path(), &mut table)?;
     // A folder of this run alone: a figure of an earlier run can't get into the table.
     let results = scratch.path().join("results");
     let mut criterion = Criterion::default()
         .output_directory(&results)
         .configure_from_args();
-    append::measure(&mut criterion, scratch.path())?;
     session::measure(&mut criterion, scratch.path())?;
     text::measure(&mut criterion)?;
     stream::measure(&mut criterion)?;
 
-    let mut table = Table::default();
     for (what, group) in [
-        ("append + sync of a call's start batch", "append"),
-        ("8 callers append at once, all answered", "append_by_8"),
         ("open a log of 10,000 records: read, verify, fold", "open"),
         ("fold of 10,000 records", "fold"),
         (

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow, bail, ensure};
 use holdfast_bench::place::{self, Programs};
 use holdfast_bench::samples::Samples;
-use holdfast_bench::table::{Table, time};
+use holdfast_bench::table::{Table, both};
 use holdfast_domain::recovery::lifecycle::AttemptState;
 use holdfast_files::sync_file;
 use holdfast_supervisor::{
@@ -53,10 +53,6 @@ pub(crate) fn measure(programs: &Programs, table: &mut Table) -> anyhow::Result<
         );
     }
     Ok(())
-}
-
-fn both(samples: &Samples) -> String {
-    format!("{} (p99 {})", time(samples.median()), time(samples.p99()))
 }
 
 struct Stage {

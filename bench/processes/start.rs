@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use holdfast_bench::place::Programs;
 use holdfast_bench::samples::Samples;
-use holdfast_bench::table::{Table, time};
+use holdfast_bench::table::{Table, both, time};
 use holdfast_testkit::Host;
 use tokio::runtime::Runtime;
 
@@ -50,11 +50,7 @@ pub(crate) fn measure(
     );
     table.aimed(
         &format!("start to ready, {SESSIONS} sessions on disk"),
-        format!(
-            "{} (p99 {})",
-            time(full.ready.median()),
-            time(full.ready.p99())
-        ),
+        both(&full.ready),
         floors,
         "median under 100 ms",
         full.ready.median() < AIM,
