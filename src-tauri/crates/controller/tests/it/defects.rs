@@ -137,7 +137,7 @@ async fn of_two_submits_at_once_one_is_refused_as_busy() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rs_16_the_same_key_is_the_same_message() {
+async fn the_same_submission_id_is_the_same_message() {
     let bench = Bench::new();
     let mut session = bench.session("full").await;
     let request = |input: &str| Submit {

@@ -17,6 +17,8 @@ mod defects;
 #[cfg(target_os = "linux")]
 mod faults;
 #[cfg(target_os = "linux")]
+mod healing;
+#[cfg(target_os = "linux")]
 mod pipeline;
 #[cfg(target_os = "linux")]
 mod questions;
