@@ -405,3 +405,27 @@ async fn a_submission_id_is_one_message() {
     );
     assert_eq!(scene.model.request_count(), 1);
 }
+
+#[tokio::test]
+async fn a_refusal_is_heard_over_a_body_that_is_still_on_its_way() {
+    let scene = Scene::new("full").await;
+    let body = "x".repeat(9 * 1024 * 1024);
+    let ask = |client: TestClient, method: Method, path: &str, kind: &str| {
+        let request = client.request(method, path);
+        send(request.header("content-type", kind).body(body.clone()))
+    };
+    let json_type = "application/json";
+    for _ in 0..4 {
+        let client = scene.client.with_token(Some("wrong"));
+        let answer = ask(client, Method::POST, "/submit", json_type).await;
+        assert_eq!(answer, refused(401, "token_wrong"));
+        let answer = ask(scene.client.clone(), Method::POST, "/nowhere", json_type).await;
+        assert_eq!(answer, refused(404, "route_unknown"));
+        let answer = ask(scene.client.clone(), Method::PUT, "/submit", json_type).await;
+        assert_eq!(answer, refused(405, "method_wrong"));
+        let answer = ask(scene.client.clone(), Method::POST, "/submit", "text/plain").await;
+        assert_eq!(answer, refused(415, "content_type_wrong"));
+        let answer = ask(scene.client.clone(), Method::POST, "/submit", json_type).await;
+        assert_eq!(answer, refused(413, "body_too_large"));
+    }
+}

@@ -82,7 +82,7 @@ async fn each_kind_of_frame_comes_with_its_members() {
     let mut last = 0;
     for frame in &frames {
         assert_eq!(frame.data["sessionId"], scene.session.as_str(), "{frame:?}");
-        assert_eq!(frame.data["turnId"].is_string(), true, "{frame:?}");
+        assert!(frame.data["turnId"].is_string(), "{frame:?}");
         let seq = frame.data["seq"].as_u64();
         if OF_RECORDS.contains(&frame.kind()) {
             let seq = seq.unwrap_or_else(|| panic!("no seq: {frame:?}"));

@@ -10,6 +10,7 @@ mod guard;
 mod handlers;
 mod server;
 mod token;
+mod unread;
 
 pub use handlers::registry;
 pub use server::{ServeError, ServeOptions, Server};

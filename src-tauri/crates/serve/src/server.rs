@@ -127,7 +127,8 @@ impl Server {
             .method_not_allowed_fallback(wrong_method)
             .with_state(hosted)
             .layer(CatchPanicLayer::custom(|_| panicked()))
-            .layer(middleware::from_fn_with_state(guard, guard::check));
+            .layer(middleware::from_fn_with_state(guard, guard::check))
+            .layer(middleware::from_fn(crate::unread::read_on));
         // Else a delta waits until the client has acknowledged the one before.
         let listener = self.listener.tap_io(|stream| {
             if let Err(error) = stream.set_nodelay(true) {
