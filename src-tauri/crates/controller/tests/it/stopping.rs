@@ -369,23 +369,13 @@ async fn rs_09_closing_ends_what_runs_and_stores_it() {
         ended,
         Some(("interrupted".to_owned(), "host_closed".to_owned()))
     );
-    // The last state that a reader gets is a closed one.
-    let mut last = None;
-    while let Ok(batch) =
-        tokio::time::timeout(std::time::Duration::from_millis(200), session.reader.next()).await
-    {
-        for outgoing in batch {
-            let frame: holdfast_api::event::Frame = serde_json::from_str(&outgoing.data).unwrap();
-            if let Event::RuntimeState { runtime_state, .. } = frame.event {
-                last = Some(runtime_state);
-            }
-        }
-    }
-    let last = last.unwrap();
-    assert_eq!(
-        (last.phase, last.running, last.background_jobs),
-        (Phase::Closed, false, 0)
-    );
+    // The last state that a reader gets is a closed one, with nothing that runs.
+    session
+        .until("the last state", |event| {
+            matches!(event, Event::RuntimeState { runtime_state: last, .. }
+                if last.phase == Phase::Closed && !last.running && last.background_jobs == 0)
+        })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
