@@ -164,3 +164,29 @@ async fn c36_killed_between_the_answer_and_the_start_nothing_ran() {
     assert!(told(&messages, "c3").starts_with("not started"));
     assert_eq!(stage.ledger.lines(), ["c1"]);
 }
+
+#[tokio::test]
+async fn c36_behind_a_restart_the_third_is_asked_even_where_the_mode_allows_it() {
+    let mut stage = Stage::new("edits", vec![]).await;
+    let first = shell("c1", &stage.ledger.append("c1"));
+    stage
+        .model
+        .push(calls([first, write("c2", "two.txt", "two\n")]));
+    stage.submit("two things").await;
+    let asked = stage.until_asked("c1").await;
+    stage.kill();
+    stage.restart();
+    assert_eq!(stage.allow(&asked).await.0, 204);
+    let second = stage.until_asked("c2").await;
+    assert!(!stage.in_workspace("two.txt").exists());
+    assert_eq!(stage.allow(&second).await.0, 204);
+    stage.idle().await;
+    checked(&stage.model);
+    assert!(stage.in_workspace("two.txt").exists());
+    // The next turn is an ordinary one again.
+    stage.model.push(calls([write("c3", "three.txt", "3\n")]));
+    stage.submit("one more").await;
+    stage.idle().await;
+    assert_eq!(stage.tool("c3").await["state"], "completed");
+    assert_eq!(stage.ledger.lines(), ["c1"]);
+}
