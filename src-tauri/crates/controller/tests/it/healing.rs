@@ -68,6 +68,19 @@ async fn tr_48_a_running_command_goes_on_while_its_log_is_brought_back() {
         record,
         Record::Restarted(_) | Record::AttemptChanged(_) | Record::NotStarted(_)
     )));
+    let ends: Vec<String> = session
+        .log()
+        .into_iter()
+        .filter_map(|record| match record {
+            Record::TurnEnded(ended) => Some(ended.status),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        ends,
+        ["completed"],
+        "the turn was not taken for one of a lost host"
+    );
     assert_eq!(bench.ledger().lines(), ["effect"]);
 }
 
