@@ -5,7 +5,9 @@ use std::process::{Command, Stdio};
 
 use holdfast_testkit::host::Host;
 use holdfast_testkit::model_server::Step;
-use holdfast_testkit::wait::{SOON, wait_until};
+use holdfast_testkit::wait::SOON;
+#[cfg(target_os = "linux")]
+use holdfast_testkit::wait::wait_until;
 use serde_json::{Value, json};
 
 use super::scene::{Ground, Plan, binary, eventually, shell};

@@ -4,7 +4,7 @@
 //! was waited for.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use holdfast_testkit::host::{Host, HostOptions, holdfast_binary};
@@ -339,7 +339,8 @@ pub(crate) async fn eventually<T>(
     }
 }
 
-/// Pids of processes whose environment or command line has this text. Linux only.
+/// Pids of processes whose environment or command line has this text.
+#[cfg(target_os = "linux")]
 pub(crate) fn processes_with(text: &str) -> Vec<i32> {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return Vec::new();
@@ -348,7 +349,9 @@ pub(crate) fn processes_with(text: &str) -> Vec<i32> {
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter(|pid: &i32| {
             let part = |name: &str| {
-                let file = Path::new("/proc").join(pid.to_string()).join(name);
+                let file = std::path::Path::new("/proc")
+                    .join(pid.to_string())
+                    .join(name);
                 std::fs::read(file).unwrap_or_default()
             };
             let all = [part("cmdline"), part("environ")].concat();

@@ -4,7 +4,9 @@ use holdfast_testkit::model_server::{Fault, Step};
 use holdfast_testkit::wait::SOON;
 use serde_json::{Value, json};
 
-use super::scene::{Scene, eventually, messages, processes_with, shell};
+#[cfg(target_os = "linux")]
+use super::scene::processes_with;
+use super::scene::{Scene, eventually, messages, shell};
 
 async fn stop(scene: &Scene, turn: &str) -> Value {
     let (status, body) = scene.post("/cancel", json!({ "turnId": turn })).await;
