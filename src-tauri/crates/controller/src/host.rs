@@ -145,7 +145,7 @@ impl Host {
         let folder = self.shared.sessions_folder();
         let found = tokio::task::spawn_blocking(move || {
             let mut ids = list::session_ids(&folder);
-            ids.retain(|id| list::has_effects(&folder.join(id)));
+            ids.retain(|id| list::needs_look(&folder.join(id), id));
             ids
         })
         .await;
