@@ -202,6 +202,7 @@ impl Turn {
                 started_at: 1_750_000_000_000,
                 finished_at: 1_750_000_001_234,
             }),
+            raw: None,
             may_continue_elsewhere: false,
             duration_ms: 1234,
             text,

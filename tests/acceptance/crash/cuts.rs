@@ -82,13 +82,15 @@ impl Told {
                 );
             }
             "prompt_asked" => self.pending = true,
-            "prompt_answered" => self.pending = false,
+            // TR-51: allowed and not started is asked again, so it stays open until the receipt.
+            "prompt_answered" => self.pending = payload["allow"] == true,
             "call_refused" => {
                 let call = text(&payload["call_id"]);
                 let index = self.calls.iter().position(|own| own.0 == call).unwrap();
                 self.calls[index].1 = "not_started";
             }
             "receipt" => {
+                self.pending = false;
                 let call = text(&payload["identity"]["call_id"]);
                 let index = self.calls.iter().position(|own| own.0 == call).unwrap();
                 self.calls[index].1 = "pending";

@@ -190,7 +190,11 @@ impl Actor {
         outcome: ToolOutcome,
         source: ResultSource,
     ) -> ToolResult {
-        let (output, lost) = self.spill(attempt_id, &outcome.full_output);
+        let raw = small_text(&outcome.full_output);
+        let (output, lost) = match raw {
+            Some(_) => (None, false),
+            None => self.spill(attempt_id, &outcome.full_output),
+        };
         ToolResult {
             attempt_id: attempt_id.to_owned(),
             state: outcome.state,
@@ -198,6 +202,7 @@ impl Actor {
             digest: sha256_hex(outcome.text.as_bytes()),
             text: outcome.text,
             effect_summary: outcome.effect_summary,
+            raw,
             output,
             truncated: outcome.truncated || lost,
             diff: outcome.diff,
@@ -238,6 +243,23 @@ impl Actor {
                 (None, true)
             }
         }
+    }
+}
+
+/// Outputs up to this many bytes are kept in the log itself; larger ones beside it.
+const INLINE_OUTPUT: usize = 64 * 1024;
+
+/// A small output that is text: it goes into the record, which is synced anyway.
+fn small_text(full: &FullOutput) -> Option<String> {
+    match full {
+        FullOutput::None => None,
+        FullOutput::Bytes(bytes) if bytes.len() <= INLINE_OUTPUT => {
+            String::from_utf8(bytes.clone()).ok()
+        }
+        FullOutput::Bytes(_) => None,
+        FullOutput::File(path) => holdfast_files::read_bounded(path, INLINE_OUTPUT as u64)
+            .ok()
+            .and_then(|bytes| String::from_utf8(bytes).ok()),
     }
 }
 

@@ -82,8 +82,8 @@ impl Actor {
         })
     }
 
-    /// While a command runs its output is read from its effect folder; afterwards from the spill
-    /// file, or from the result when that is all there is.
+    /// While a command runs its output is read from its effect folder; afterwards from the record,
+    /// or from the spill file when it is large.
     pub(super) fn output(&self, attempt_id: &str, offset: u64) -> Result<OutputPage, ApiError> {
         let attempt = self.known(attempt_id)?;
         let page = |length: u64, bytes: &[u8], is_whole: bool| {
@@ -117,9 +117,10 @@ impl Actor {
                 Ok(page(spill.length, &bytes, true))
             }
             None => {
+                let text = result.raw.as_ref().unwrap_or(&result.text).as_bytes();
                 let start = usize::try_from(offset).unwrap_or(usize::MAX);
-                let bytes = result.text.as_bytes().get(start..).unwrap_or_default();
-                Ok(page(result.text.len() as u64, bytes, true))
+                let bytes = text.get(start..).unwrap_or_default();
+                Ok(page(text.len() as u64, bytes, true))
             }
         }
     }
