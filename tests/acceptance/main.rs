@@ -7,7 +7,10 @@
     reason = "a test speaks by panicking"
 )]
 
+mod agent;
 mod architecture;
 mod conformance;
+mod crash;
+mod http;
 mod sources;
 mod tidy;

@@ -11,17 +11,14 @@ import {
   CONVERSATION,
   DIFF,
   HEX,
-  model,
   NEW_FILE,
   prompt,
-  recovery,
   ROWS,
   RUNNING,
   scene,
   TESTS,
-  tool,
-  UNRESOLVED,
 } from './material';
+import { recovery, UNRESOLVED } from './unresolved';
 
 export interface Shot {
   scene: Scene;

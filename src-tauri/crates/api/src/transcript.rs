@@ -137,6 +137,9 @@ pub struct OutputPage {
     pub length: u64,
     /// Text, with a visible mark in place of bytes that are no UTF-8.
     pub text: String,
+    /// Where the next page begins. A character is never cut: this page ends before one that is not
+    /// all there yet.
+    pub next: u64,
     /// There is more behind it now.
     pub more: bool,
 }

@@ -7,6 +7,7 @@
 mod calls;
 mod clients;
 mod ends;
+mod halt;
 mod jobs;
 pub(crate) mod message;
 mod pages;
@@ -32,11 +33,12 @@ use holdfast_domain::transcript::session::Call;
 use holdfast_journal::JournalError;
 use holdfast_tools::{Prepared, Workspace};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
 use self::jobs::JobState;
 use self::message::{Command, Message, Reply};
+use self::restart::Occasion;
 use self::switch::StopSwitch;
 use crate::shared::Shared;
 use crate::store::{Condition, Store, api_error};
@@ -68,6 +70,11 @@ impl SessionHandle {
         answer.await.map_err(|_| closed())?
     }
 
+    /// The actor is gone: the session has to be opened again.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.messages.is_closed()
+    }
+
     /// Tells the actor that the switch was used.
     pub(crate) fn stop_requested(&self) {
         // A closed actor has nothing to stop.
@@ -79,7 +86,7 @@ impl SessionHandle {
 pub(crate) struct Running {
     turn_id: String,
     cancel: CancellationToken,
-    model: Option<JoinHandle<()>>,
+    model: Option<AbortHandle>,
     /// Calls whose executor this host owns: call id → attempt id.
     calls: BTreeMap<String, String>,
     live: LiveMessage,
@@ -99,6 +106,8 @@ pub(crate) struct Actor {
     running: Option<Running>,
     finishing: bool,
     closed: bool,
+    /// At the end of the session, what runs without a turn goes on.
+    keep_jobs: bool,
     closing: Vec<Reply<()>>,
     commits: Commits,
     jobs: BTreeMap<String, JobState>,
@@ -106,6 +115,8 @@ pub(crate) struct Actor {
     last_error: Option<LastError>,
     /// The latest turn's end could not be stored; it counts as ended all the same.
     unstored_end: Option<String>,
+    /// Real outcomes that could not be stored yet; they come first once storage works again.
+    unstored: Vec<Record>,
     condition: Condition,
 }
 
@@ -133,6 +144,7 @@ impl Actor {
             holdfast_api::session::session_path(&id),
             &Sample::default(),
         );
+        let (hub, session_id) = (Arc::clone(&host.hub), id.clone());
         let actor = Self {
             host,
             id,
@@ -144,20 +156,32 @@ impl Actor {
             running: None,
             finishing: false,
             closed: false,
+            keep_jobs: false,
             closing: Vec::new(),
             commits,
             jobs: BTreeMap::new(),
             prepared: BTreeMap::new(),
             last_error: None,
             unstored_end: None,
+            unstored: Vec::new(),
             condition,
         };
-        tokio::spawn(actor.run());
+        let run = tokio::spawn(actor.run());
+        tokio::spawn(async move {
+            if run.await.is_err() {
+                // A defect: nothing of the session is owned here any more, and nobody is left to
+                // say so. What is recorded is read at the next opening.
+                tracing::error!(
+                    "a session ended by a defect; it is opened again when it is needed"
+                );
+                hub.remove_state(&session_id);
+            }
+        });
         handle
     }
 
     async fn run(mut self) {
-        self.recover().await;
+        self.recover(Occasion::Opened).await;
         self.host
             .hub
             .publish_state(&self.id, self.commits.current().clone());
@@ -186,6 +210,11 @@ impl Actor {
                 step,
                 item,
             } => self.model_item(&turn_id, step, *item).await,
+            Message::ModelGone {
+                turn_id,
+                step,
+                panicked,
+            } => self.model_gone(&turn_id, step, panicked).await,
             Message::ToolEnded {
                 call_id,
                 attempt_id,
@@ -266,6 +295,15 @@ impl Actor {
         stored
     }
 
+    /// Stores what happened already and can't be taken back: a result, an end. After a failure that
+    /// left the log working it is offered once more, as new records (TR-48).
+    async fn commit_evidence(&mut self, records: Vec<Record>) -> Result<Vec<Entry>, JournalError> {
+        match self.commit(records.clone(), Vec::new()).await {
+            Err(JournalError::WriteFailed { .. }) => self.commit(records, Vec::new()).await,
+            stored => stored,
+        }
+    }
+
     /// TR-48, C12: a session that could not be written is tried again when it is needed.
     async fn writable(&mut self) -> Result<(), ApiError> {
         if self.closed {
@@ -274,13 +312,35 @@ impl Actor {
                 "the session is closed; nothing was changed; open it again",
             ));
         }
-        if self.store.is_failed() {
+        let was_failed = self.store.is_failed();
+        if was_failed {
             let at = self.host.source.now();
             self.store
                 .reopen(at)
                 .await
                 .map_err(|error| api_error(&error))?;
-            self.recover().await;
+        }
+        self.store_late().await.map_err(|error| api_error(&error))?;
+        // A turn that runs accounts for its own calls.
+        if was_failed && self.running.is_none() {
+            self.recover(Occasion::Healed).await;
+        }
+        Ok(())
+    }
+
+    /// Stores the real outcomes that wait for storage.
+    async fn store_late(&mut self) -> Result<(), JournalError> {
+        while let Some(record) = self.unstored.first().cloned() {
+            let entries = self.commit_evidence(vec![record]).await?;
+            self.unstored.remove(0);
+            let call_id = entries
+                .first()
+                .and_then(|entry| restart::attempt_of(&entry.record))
+                .and_then(|id| self.store.session.attempt(&id))
+                .map(|attempt| attempt.identity.call_id.clone());
+            if let Some(call_id) = call_id {
+                self.emit_result(&call_id, entries.first().map(|entry| entry.seq));
+            }
         }
         Ok(())
     }

@@ -141,6 +141,24 @@ impl ConfigError {
     }
 }
 
+/// What the parser found, in words, with the field's name.
+fn reason(error: &toml::de::Error, text: &str, line: usize) -> String {
+    let found = error.message().replace('\n', " ").replace(
+        "expected u64",
+        "expected a whole number that is not negative",
+    );
+    let field = text
+        .lines()
+        .nth(line.saturating_sub(1))
+        .and_then(|line| line.split_once('='))
+        .map(|(field, _)| field.trim())
+        .filter(|field| !found.contains(field));
+    match field {
+        Some(field) => format!("{field}: {found}"),
+        None => found,
+    }
+}
+
 impl Config {
     /// Reads `config.toml`; the defaults when there is none.
     ///
@@ -172,7 +190,7 @@ impl Config {
                 .span()
                 .and_then(|span| text.get(..span.start))
                 .map_or(0, |before| before.matches('\n').count() + 1);
-            invalid(line, error.message().replace('\n', " "))
+            invalid(line, reason(&error, text, line))
         })?;
         let line_of = |word: &str| {
             text.lines()

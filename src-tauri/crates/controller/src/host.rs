@@ -12,7 +12,7 @@ mod reading;
 
 pub use check::{Check, Finding};
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use holdfast_files::{Disk, Storage};
 use holdfast_journal::Holder;
 use holdfast_supervisor::SupervisorError;
 use holdfast_tools::{Registry, RegistryConfig, command_environment};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OnceCell};
 
 use crate::actor::SessionHandle;
 use crate::config::Config;
@@ -73,7 +73,8 @@ impl HostOptions {
 #[derive(Debug, Clone)]
 pub struct Host {
     shared: Arc<Shared>,
-    sessions: Arc<Mutex<HashMap<String, SessionHandle>>>,
+    /// A place is there before its session is opened, and stays empty when that fails.
+    sessions: Arc<Mutex<HashMap<String, Arc<OnceCell<SessionHandle>>>>>,
 }
 
 impl Host {
@@ -144,7 +145,7 @@ impl Host {
         let folder = self.shared.sessions_folder();
         let found = tokio::task::spawn_blocking(move || {
             let mut ids = list::session_ids(&folder);
-            ids.retain(|id| list::has_effects(&folder.join(id)));
+            ids.retain(|id| list::needs_look(&folder.join(id), id));
             ids
         })
         .await;
@@ -153,6 +154,15 @@ impl Host {
                 tracing::info!(code = %error.code, "a session with open effects was not opened");
             }
         }
+    }
+
+    async fn open_ids(&self) -> HashSet<String> {
+        let sessions = self.sessions.lock().await;
+        sessions
+            .iter()
+            .filter(|(_, place)| place.get().is_some_and(|handle| !handle.is_gone()))
+            .map(|(id, _)| id.clone())
+            .collect()
     }
 
     /// Stops what runs, stores it, and gives all sessions back. Open questions are kept.
@@ -171,7 +181,7 @@ impl Host {
             .lock()
             .await
             .drain()
-            .map(|(_, handle)| handle)
+            .filter_map(|(_, place)| place.get().cloned())
             .collect();
         let closing = handles
             .iter()

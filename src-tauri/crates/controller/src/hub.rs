@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdfast_api::event::{Event, Frame};
 use holdfast_api::session::{RuntimeStateRow, RuntimeStates, session_path};
-use holdfast_domain::runtime::snapshot::RuntimeState;
+use holdfast_domain::runtime::snapshot::{Activity, Phase, RuntimeState};
 use tokio::sync::watch;
 
 /// Frames kept for readers that come back.
@@ -44,6 +44,8 @@ struct Inner {
 struct Kept {
     n: u64,
     session_id: String,
+    /// Its session was the current one when it was published.
+    current: bool,
     data: Arc<str>,
 }
 
@@ -51,6 +53,10 @@ struct Kept {
 struct Slot {
     stamp: u64,
     state: RuntimeState,
+    /// The session is open here; else this is its last word, for readers from before its end.
+    open: bool,
+    /// It was the current one when it ended.
+    ended_as_current: bool,
 }
 
 /// A frame as it goes out.
@@ -69,6 +75,8 @@ pub struct Reader {
     changes: watch::Receiver<u64>,
     position: u64,
     stamp: u64,
+    /// The latest stamp when the reader came.
+    born: u64,
     all: bool,
     session: Option<String>,
     gap: bool,
@@ -95,63 +103,51 @@ impl Hub {
 
     /// Publishes one frame; never waits.
     pub fn publish(&self, frame: &Frame) {
-        let Ok(data) = serde_json::to_string(frame) else {
-            tracing::error!("a frame could not be written as JSON and was left out");
-            return;
-        };
-        let mut inner = self.lock();
-        inner.next += 1;
-        let n = inner.next;
-        inner.bytes += data.len();
-        inner.ring.push_back(Kept {
-            n,
-            session_id: frame.session_id.clone(),
-            data: data.into(),
-        });
-        while inner.ring.len() > RING_FRAMES || inner.bytes > RING_BYTES {
-            let Some(oldest) = inner.ring.pop_front() else {
-                break;
-            };
-            inner.bytes -= oldest.data.len();
+        if let Some(data) = json_of(frame) {
+            self.lock().keep(&frame.session_id, data);
+            self.wake();
         }
-        drop(inner);
-        self.wake();
     }
 
     /// RS-12: puts a session's committed state into its slot; the latest wins.
     pub fn publish_state(&self, session_id: &str, state: RuntimeState) {
+        self.lock().put(session_id, state, true);
+        self.wake();
+    }
+
+    /// A session is no longer open here. Whoever read its states ends with a closed one.
+    pub fn remove_state(&self, session_id: &str) {
         let mut inner = self.lock();
-        inner.stamp += 1;
-        inner.revision += 1;
-        let stamp = inner.stamp;
-        inner
-            .states
-            .insert(session_id.to_owned(), Slot { stamp, state });
+        let Some(last) = inner.states.get(session_id).filter(|slot| slot.open) else {
+            return;
+        };
+        let mut state = last.state.clone();
+        if state.phase != Phase::Closed || state.running {
+            // Its owner ended without a last word of its own.
+            state.phase = Phase::Closed;
+            state.revision += 1;
+            state.running = false;
+            state.cancel_requested = false;
+            state.cancellable = state.pending_prompt;
+            state.background_jobs = 0;
+            state.activity = Activity::None;
+        }
+        let was_current = inner.current == session_id;
+        inner.put(session_id, state, false);
+        if was_current {
+            inner.current.clear();
+            if let Some(slot) = inner.states.get_mut(session_id) {
+                slot.ended_as_current = true;
+            }
+        }
         drop(inner);
         self.wake();
     }
 
-    /// A session is no longer open here.
-    pub fn remove_state(&self, session_id: &str) {
-        let mut inner = self.lock();
-        if inner.states.remove(session_id).is_some() {
-            inner.revision += 1;
-        }
-        if inner.current == session_id {
-            inner.current.clear();
-        }
-    }
-
-    /// Another session is current. The frame goes out before any of its states (RS-28).
+    /// Another session is current. The frame goes out before any of its states (RS-28): both are
+    /// done at once, so that no reader sees one without the other.
     pub fn make_current(&self, session_id: &str) {
-        let mut inner = self.lock();
-        let changed = inner.current != session_id;
-        session_id.clone_into(&mut inner.current);
-        if changed {
-            inner.revision += 1;
-        }
-        drop(inner);
-        self.publish(&Frame {
+        let frame = json_of(&Frame {
             session_id: session_id.to_owned(),
             turn_id: String::new(),
             seq: None,
@@ -159,8 +155,15 @@ impl Hub {
                 session_path: session_path(session_id),
             },
         });
-        // Its state is due again, now that it is the current one.
         let mut inner = self.lock();
+        if inner.current != session_id {
+            session_id.clone_into(&mut inner.current);
+            inner.revision += 1;
+        }
+        if let Some(data) = frame {
+            inner.keep(session_id, data);
+        }
+        // Its state is due again, now that it is the current one.
         inner.stamp += 1;
         let stamp = inner.stamp;
         if let Some(slot) = inner.states.get_mut(session_id) {
@@ -180,6 +183,7 @@ impl Hub {
         self.lock()
             .states
             .get(session_id)
+            .filter(|slot| slot.open)
             .map(|slot| slot.state.clone())
     }
 
@@ -193,6 +197,7 @@ impl Hub {
             sessions: inner
                 .states
                 .iter()
+                .filter(|(_, slot)| slot.open)
                 .map(|(id, slot)| RuntimeStateRow {
                     session_path: session_path(id),
                     current: *id == inner.current,
@@ -218,6 +223,7 @@ impl Hub {
         let changes = self.tick.subscribe();
         let inner = self.lock();
         let latest = inner.next;
+        let born = inner.stamp;
         let oldest = inner.ring.front().map_or(latest + 1, |kept| kept.n);
         drop(inner);
         let resumed = last_event_id.map(|id| {
@@ -236,6 +242,7 @@ impl Hub {
             changes,
             position,
             stamp: 0,
+            born,
             all,
             session,
             gap,
@@ -245,6 +252,44 @@ impl Hub {
     fn wake(&self) {
         self.tick.send_modify(|tick| *tick = tick.wrapping_add(1));
     }
+}
+
+impl Inner {
+    fn keep(&mut self, session_id: &str, data: Arc<str>) {
+        self.next += 1;
+        self.bytes += data.len();
+        self.ring.push_back(Kept {
+            n: self.next,
+            session_id: session_id.to_owned(),
+            current: self.current == session_id,
+            data,
+        });
+        while self.ring.len() > RING_FRAMES || self.bytes > RING_BYTES {
+            let Some(oldest) = self.ring.pop_front() else {
+                break;
+            };
+            self.bytes -= oldest.data.len();
+        }
+    }
+
+    fn put(&mut self, session_id: &str, state: RuntimeState, open: bool) {
+        self.stamp += 1;
+        self.revision += 1;
+        let slot = Slot {
+            stamp: self.stamp,
+            state,
+            open,
+            ended_as_current: false,
+        };
+        self.states.insert(session_id.to_owned(), slot);
+    }
+}
+
+fn json_of(frame: &Frame) -> Option<Arc<str>> {
+    serde_json::to_string(frame)
+        .inspect_err(|_| tracing::error!("a frame could not be written as JSON and was left out"))
+        .ok()
+        .map(Arc::from)
 }
 
 impl Reader {
@@ -291,7 +336,7 @@ impl Reader {
                 return batch;
             }
             self.position = kept.n;
-            if self.wants(&kept.session_id, &inner.current) {
+            if self.wants(&kept.session_id, kept.current) {
                 batch.push(Outgoing {
                     id: Some(format!("{}.{}", self.hub.epoch, kept.n)),
                     data: Arc::clone(&kept.data),
@@ -299,7 +344,9 @@ impl Reader {
             }
         }
         for (session_id, slot) in &inner.states {
-            if slot.stamp > self.stamp && self.wants(session_id, &inner.current) {
+            let is_current = slot.ended_as_current || *session_id == inner.current;
+            let is_news = slot.stamp > self.stamp && (slot.open || slot.stamp > self.born);
+            if is_news && self.wants(session_id, is_current) {
                 let frame = Frame {
                     session_id: session_id.clone(),
                     turn_id: slot.state.turn_id.clone(),
@@ -320,13 +367,13 @@ impl Reader {
         batch
     }
 
-    fn wants(&self, session_id: &str, current: &str) -> bool {
+    fn wants(&self, session_id: &str, is_current: bool) -> bool {
         if self.all || session_id.is_empty() {
             return true;
         }
         match &self.session {
             Some(wanted) => wanted == session_id,
-            None => session_id == current,
+            None => is_current,
         }
     }
 }

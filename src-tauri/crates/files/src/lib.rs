@@ -14,4 +14,6 @@ pub use fault::Faulty;
 pub use lock::{FileLock, LockError};
 pub use private::{create_private_folder, read_bounded, write_private};
 pub use storage::{Disk, Storage, StoredFile};
+#[cfg(unix)]
+pub use sync::sync_open_folder;
 pub use sync::{sync_file, sync_folder};

@@ -14,6 +14,15 @@ pub fn sync_file(file: &File) -> io::Result<()> {
     file.sync_data()
 }
 
+/// As [`sync_folder`], for a folder that is open already.
+///
+/// # Errors
+/// What the system says.
+#[cfg(unix)]
+pub fn sync_open_folder(folder: &impl std::os::fd::AsFd) -> io::Result<()> {
+    Ok(rustix::fs::fsync(folder)?)
+}
+
 /// Makes a creation or a rename in a folder durable. A documented no-op on Windows, where a folder
 /// can't be opened for it and NTFS journals its own metadata.
 ///

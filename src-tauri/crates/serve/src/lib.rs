@@ -13,6 +13,7 @@ mod login;
 mod server;
 mod token;
 mod ui;
+mod unread;
 
 pub use app::{EventSource, app_routes, path_of};
 pub use handlers::registry;

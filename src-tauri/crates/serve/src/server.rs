@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{any, get};
+use axum::serve::ListenerExt;
 use axum::{Router, middleware};
 use holdfast_api::{App, SessionHost};
 use holdfast_controller::Host;
@@ -160,8 +161,15 @@ impl Server {
         };
         let router = router(hosted, web, &guard)
             .layer(CatchPanicLayer::custom(|_| panicked()))
-            .layer(middleware::from_fn_with_state(guard, guard::check_place));
-        axum::serve(self.listener, router)
+            .layer(middleware::from_fn_with_state(guard, guard::check_place))
+            .layer(middleware::from_fn(crate::unread::read_on));
+        // Else a delta waits until the client has acknowledged the one before.
+        let listener = self.listener.tap_io(|stream| {
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "a connection sends its frames a little late");
+            }
+        });
+        axum::serve(listener, router)
             .with_graceful_shutdown(async move { stopped.cancelled().await })
             .await
     }

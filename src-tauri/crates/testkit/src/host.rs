@@ -43,7 +43,10 @@ impl HostOptions {
                 "--workspace".to_owned(),
                 workspace.to_string_lossy().into_owned(),
             ],
-            env: BTreeMap::new(),
+            env: BTreeMap::from([(
+                SUPERVISOR.to_owned(),
+                supervisor_binary().to_string_lossy().into_owned(),
+            )]),
             ready_within: SOON,
         }
     }
@@ -75,19 +78,41 @@ impl HostOptions {
 const STOP_AT: &str = "HOLDFAST_STOP_AT";
 const STOP_FILE: &str = "HOLDFAST_STOP_FILE";
 
-/// `HOLDFAST_BIN`, or `holdfast` in the folder of the test's own build.
+const BINARY: &str = "HOLDFAST_BIN";
+const SUPERVISOR: &str = "HOLDFAST_SUPERVISOR";
+
+/// `HOLDFAST_BIN`; else the `holdfast` with stop points, when it has been built
+/// (`npm run stop-points`); else the one of the test's own build.
 #[must_use]
 pub fn holdfast_binary() -> PathBuf {
-    if let Some(path) = std::env::var_os("HOLDFAST_BIN") {
+    std::env::var_os(BINARY).map_or_else(|| built("holdfast"), PathBuf::from)
+}
+
+/// `HOLDFAST_SUPERVISOR`; else the one beside `HOLDFAST_BIN`, when that is set and there is one;
+/// else as [`holdfast_binary`].
+#[must_use]
+pub fn supervisor_binary() -> PathBuf {
+    if let Some(path) = std::env::var_os(SUPERVISOR) {
         return path.into();
     }
-    let name = format!("holdfast{}", std::env::consts::EXE_SUFFIX);
+    let name = format!("holdfast-supervisor{}", std::env::consts::EXE_SUFFIX);
+    std::env::var_os(BINARY)
+        .map(|host| Path::new(&host).with_file_name(&name))
+        .filter(|path| path.is_file())
+        .unwrap_or_else(|| built("holdfast-supervisor"))
+}
+
+/// A program in `target/stop-points`, else in the folder of the test's own build.
+fn built(name: &str) -> PathBuf {
+    let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     let own = std::env::current_exe().unwrap_or_default();
     // A test executable lies in target/debug/deps, the program in target/debug.
-    own.ancestors()
-        .skip(1)
-        .take(2)
-        .map(|folder| folder.join(&name))
+    let folders: Vec<&Path> = own.ancestors().skip(1).take(3).collect();
+    folders
+        .last()
+        .map(|target| target.join("stop-points").join(&name))
+        .into_iter()
+        .chain(folders.iter().map(|folder| folder.join(&name)))
         .find(|path| path.is_file())
         .unwrap_or_else(|| name.into())
 }

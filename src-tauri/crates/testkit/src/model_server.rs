@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
-pub use script::{Call, Endless, Exhausted, Fault, Gate, RawBody, Script, Step, Usage};
+pub use script::{Call, Endless, Exhausted, Fault, Gate, NOW_US, RawBody, Script, Step, Usage};
 
 use crate::wait::{SOON, until, wait_until};
 

@@ -44,6 +44,28 @@ pub async fn until<T>(what: &str, limit: Duration, mut probe: impl FnMut() -> Op
     }
 }
 
+/// [`until`] for a probe that has to wait itself, such as a request to a host.
+///
+/// # Panics
+/// At the deadline, saying what was waited for.
+pub async fn until_asked<T>(
+    what: &str,
+    limit: Duration,
+    mut probe: impl AsyncFnMut() -> Option<T>,
+) -> T {
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(value) = probe().await {
+            return value;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "waited {limit:?} in vain for: {what}"
+        );
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
 /// A loop count scaled by `HOLDFAST_TEST_SCALE` (a number, default 1), at least 1.
 #[must_use]
 pub fn scaled(count: usize) -> usize {

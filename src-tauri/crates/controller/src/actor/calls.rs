@@ -255,6 +255,13 @@ impl Actor {
                 return;
             }
         };
+        // From here on this host owns them; no view may take them for uncertain.
+        if let Some(turn) = &mut self.running {
+            for start in &plan.starts {
+                turn.calls
+                    .insert(start.call_id.clone(), start.attempt_id.clone());
+            }
+        }
         let seq = entries.first().map(|entry| entry.seq);
         if with_message {
             self.emit_messages(&entries);
@@ -309,7 +316,12 @@ impl Actor {
             })
             .collect();
         // When this can't be stored the attempts stay open, which is the safe side (TR-48).
-        if let Ok(entries) = self.commit(records, Vec::new()).await {
+        let stored = self.commit_evidence(records).await;
+        if let Some(turn) = &mut self.running {
+            turn.calls
+                .retain(|_, attempt_id| !attempts.contains(attempt_id));
+        }
+        if let Ok(entries) = stored {
             for (attempt_id, entry) in attempts.iter().zip(entries) {
                 let call_id = self
                     .store
@@ -325,14 +337,13 @@ impl Actor {
 
     /// TR-05 (12).
     fn execute(&mut self, start: Start, seq: Option<u64>) {
-        let Ok(workspace) = self.workspace.clone() else {
-            return;
-        };
         let Some(turn) = &mut self.running else {
             return;
         };
-        turn.calls
-            .insert(start.call_id.clone(), start.attempt_id.clone());
+        let Ok(workspace) = self.workspace.clone() else {
+            turn.calls.remove(&start.call_id);
+            return;
+        };
         let context = Context {
             attempt_id: start.attempt_id.clone(),
             argument_digest: start.prepared.argument_digest.clone(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use holdfast_api::event::Event;
 use holdfast_domain::canonical::sha256_hex;
 use holdfast_domain::recovery::lifecycle::AttemptState;
+use holdfast_domain::recovery::process::ProcessEvidence;
 use holdfast_domain::transcript::record::{
     AttemptChanged, LateEvidence, NotStarted, Record, ResultSource, SpillRef, ToolResult,
 };
@@ -51,6 +52,10 @@ impl Actor {
             }
             None => self.tool_panicked(attempt_id).await,
         };
+        if self.still_runs(attempt_id) {
+            // TR-10: its real result still goes to this attempt.
+            self.reattach(attempt_id);
+        }
         // Only now is it no longer in flight: an attempt is never uncertain while its result is on
         // the way into the log.
         if let Some(turn) = &mut self.running {
@@ -85,10 +90,31 @@ impl Actor {
         self.store_one(change.into()).await
     }
 
+    /// No result, and a supervisor that is known to live.
+    fn still_runs(&self, attempt_id: &str) -> bool {
+        let Some(attempt) = self.store.session.attempt(attempt_id) else {
+            return false;
+        };
+        attempt.supervised
+            && attempt.state.is_open()
+            && holdfast_supervisor::look(
+                &self.effects_root().join(attempt_id),
+                attempt_id,
+                &attempt.identity.argument_digest,
+                &attempt.boot_id,
+                false,
+            )
+            .is_ok_and(|evidence| matches!(evidence, ProcessEvidence::Running { .. }))
+    }
+
+    /// What can't be stored now is kept, and stored when storage works again.
     async fn store_one(&mut self, record: Record) -> Result<Option<u64>, (String, String)> {
-        match self.commit(vec![record], Vec::new()).await {
+        match self.commit_evidence(vec![record.clone()]).await {
             Ok(entries) => Ok(entries.first().map(|entry| entry.seq)),
-            Err(error) => Err((error.code().to_owned(), error.to_string())),
+            Err(error) => {
+                self.unstored.push(record);
+                Err((error.code().to_owned(), error.to_string()))
+            }
         }
     }
 
@@ -148,10 +174,11 @@ impl Actor {
                 return self.store_one(change.into()).await;
             }
         };
-        let seq = self.store_one(record).await?;
         if survives {
             self.watch_survivors(attempt_id);
-        } else {
+        }
+        let seq = self.store_one(record).await?;
+        if !survives {
             drop_folder(&folder);
         }
         Ok(seq)
@@ -163,7 +190,11 @@ impl Actor {
         outcome: ToolOutcome,
         source: ResultSource,
     ) -> ToolResult {
-        let (output, lost) = self.spill(attempt_id, &outcome.full_output);
+        let raw = small_text(&outcome.full_output);
+        let (output, lost) = match raw {
+            Some(_) => (None, false),
+            None => self.spill(attempt_id, &outcome.full_output),
+        };
         ToolResult {
             attempt_id: attempt_id.to_owned(),
             state: outcome.state,
@@ -171,6 +202,7 @@ impl Actor {
             digest: sha256_hex(outcome.text.as_bytes()),
             text: outcome.text,
             effect_summary: outcome.effect_summary,
+            raw,
             output,
             truncated: outcome.truncated || lost,
             diff: outcome.diff,
@@ -211,6 +243,23 @@ impl Actor {
                 (None, true)
             }
         }
+    }
+}
+
+/// Outputs up to this many bytes are kept in the log itself; larger ones beside it.
+const INLINE_OUTPUT: usize = 64 * 1024;
+
+/// A small output that is text: it goes into the record, which is synced anyway.
+fn small_text(full: &FullOutput) -> Option<String> {
+    match full {
+        FullOutput::None => None,
+        FullOutput::Bytes(bytes) if bytes.len() <= INLINE_OUTPUT => {
+            String::from_utf8(bytes.clone()).ok()
+        }
+        FullOutput::Bytes(_) => None,
+        FullOutput::File(path) => holdfast_files::read_bounded(path, INLINE_OUTPUT as u64)
+            .ok()
+            .and_then(|bytes| String::from_utf8(bytes).ok()),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Jobs: process trees that outlive their call (TR-50) or their host (TR-18). A job counts until its
 //! real exit.
 
+use std::time::Duration;
+
 use holdfast_api::ApiError;
 use holdfast_api::event::Event;
 use holdfast_domain::canonical::check_arguments;
@@ -12,7 +14,6 @@ use holdfast_domain::transcript::record::{
 use holdfast_supervisor::{Attachment, Progress, Target};
 use holdfast_tools::finish_shell;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 use super::Actor;
 use super::ends::drop_folder;
@@ -24,8 +25,8 @@ pub(crate) struct JobState {
     pub(super) reattached: bool,
     /// Stop was asked for.
     pub(super) stopping: bool,
-    /// Tells the watcher to stop it.
-    pub(super) stop: CancellationToken,
+    /// Tells the watcher to stop it; each wish is a new try. Without this end the watcher goes.
+    pub(super) stop: mpsc::UnboundedSender<()>,
 }
 
 impl Actor {
@@ -54,16 +55,23 @@ impl Actor {
             boot_id: attempt.boot_id.clone(),
             runtime_folder: self.host.runtime_folder.clone(),
         };
-        let stop = CancellationToken::new();
+        if self.closed && self.keep_jobs {
+            return;
+        }
+        let (stop, wishes) = mpsc::unbounded_channel();
+        if self.closed {
+            // What comes to light while the session ends is ended with it.
+            let _ = stop.send(());
+        }
         self.jobs.insert(
             attempt_id.to_owned(),
             JobState {
                 reattached,
-                stopping: false,
-                stop: stop.clone(),
+                stopping: self.closed,
+                stop,
             },
         );
-        tokio::spawn(watch(target, stop, self.outbox.clone()));
+        tokio::spawn(watch(target, wishes, self.outbox.clone()));
         self.emit_job(attempt_id, false);
     }
 
@@ -80,7 +88,7 @@ impl Actor {
             )
         })?;
         job.stopping = true;
-        job.stop.cancel();
+        let _ = job.stop.send(());
         self.emit_job(id, false);
         Ok(())
     }
@@ -95,16 +103,62 @@ impl Actor {
                 };
                 self.job_over(attempt_id, Some(record.into())).await;
             }
-            JobNews::Gone => {
-                let ended = self.job_end(attempt_id, "nothing of it is left");
-                self.job_over(attempt_id, ended).await;
-                drop_folder(&self.effects_root().join(attempt_id));
-            }
+            JobNews::Gone => self.job_gone(attempt_id).await,
+            JobNews::StopFailed(reason) => self.job_stop_failed(attempt_id, &reason),
             JobNews::Lost { reason, stragglers } => {
                 let record = self.lost(attempt_id, reason, stragglers);
                 self.job_over(attempt_id, record).await;
             }
         }
+    }
+
+    async fn job_gone(&mut self, attempt_id: &str) {
+        let folder = self.effects_root().join(attempt_id);
+        let left: Vec<String> = holdfast_supervisor::read_end(&folder, attempt_id)
+            .ok()
+            .flatten()
+            .map(|end| end.stragglers)
+            .unwrap_or_default()
+            .iter()
+            .map(|process| format!("{} (pid {})", process.name, process.pid))
+            .collect();
+        let reason = if left.is_empty() {
+            "nothing of it is left".to_owned()
+        } else {
+            format!(
+                "it was told to end, and these could not be: {}",
+                left.join(", ")
+            )
+        };
+        let ended = self.job_end(attempt_id, &reason);
+        self.job_over(attempt_id, ended).await;
+        // The folder is the only evidence of a result that is not in the log.
+        let settled = self
+            .store
+            .session
+            .attempt(attempt_id)
+            .is_some_and(|attempt| {
+                !attempt.job && (attempt.result.is_some() || attempt.late.is_some())
+            });
+        if settled {
+            drop_folder(&folder);
+        }
+    }
+
+    /// The wish may be repeated. A session that ends does not wait for what it can't stop: that
+    /// goes on under its supervisor, and is found at the next opening.
+    fn job_stop_failed(&mut self, attempt_id: &str, reason: &str) {
+        if let Some(job) = self.jobs.get_mut(attempt_id) {
+            job.stopping = false;
+        }
+        if self.closed {
+            self.jobs.remove(attempt_id);
+        }
+        self.notice(
+            "job_stop_failed",
+            format!("a job could not be told to stop ({reason}); it goes on; try again"),
+        );
+        self.emit_job(attempt_id, self.closed);
     }
 
     /// A reattached command's real result (TR-18). For survivors the result is there already.
@@ -125,14 +179,25 @@ impl Actor {
             .await
         {
             Ok(seq) => {
-                if !survives {
-                    self.jobs.remove(attempt_id);
-                    self.emit_job(attempt_id, true);
-                }
+                self.job_left(attempt_id, survives);
                 self.emit_result(&call_id, seq);
             }
-            // The folder still has the receipt: the next opening reads it again.
-            Err((code, message)) => self.notice(&code, message),
+            // It is kept, and the folder still has the receipt.
+            Err((code, message)) => {
+                self.job_left(attempt_id, survives);
+                self.notice(&code, message);
+            }
+        }
+    }
+
+    fn job_left(&mut self, attempt_id: &str, survives: bool) {
+        if survives {
+            // Its call has ended; what it left is watched on.
+            if let Some(job) = self.jobs.get_mut(attempt_id) {
+                job.reattached = false;
+            }
+        } else if self.jobs.remove(attempt_id).is_some() {
+            self.emit_job(attempt_id, true);
         }
     }
 
@@ -199,24 +264,44 @@ impl Actor {
     }
 }
 
-/// Watches one supervised tree to its end.
-async fn watch(target: Target, stop: CancellationToken, outbox: mpsc::UnboundedSender<Message>) {
+/// Times that a watcher looks again when its look fails.
+const LOOKS: u32 = 40;
+/// Between two of them.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// Watches one supervised tree to its end, or until nobody wants to know.
+async fn watch(
+    target: Target,
+    mut wishes: mpsc::UnboundedReceiver<()>,
+    outbox: mpsc::UnboundedSender<Message>,
+) {
     let attempt_id = target.attempt_id.clone();
+    let tell = |news| {
+        let attempt_id = attempt_id.clone();
+        outbox.send(Message::Job { attempt_id, news }).is_ok()
+    };
     let mut attachment = Attachment::attach(target, None, 0);
-    let mut told_to_stop = false;
+    let mut failures = 0;
     loop {
         let next = tokio::select! {
-            () = stop.cancelled(), if !told_to_stop => {
-                told_to_stop = true;
-                if let Err(error) = attachment.stop() {
-                    tracing::warn!(code = error.code(), "a job could not be told to stop");
+            wish = wishes.recv() => {
+                if wish.is_none() {
+                    return;
+                }
+                if let Err(error) = attachment.stop()
+                    && !tell(JobNews::StopFailed(error.to_string()))
+                {
+                    return;
                 }
                 continue;
             }
             next = attachment.next() => next,
         };
         let (news, last) = match next {
-            Ok(Progress::Output(_)) => continue,
+            Ok(Progress::Output(_)) => {
+                failures = 0;
+                continue;
+            }
             Ok(Progress::Exited(receipt)) => {
                 let last = receipt.survivors.is_empty();
                 (JobNews::Exited(receipt), last)
@@ -226,17 +311,19 @@ async fn watch(target: Target, stop: CancellationToken, outbox: mpsc::UnboundedS
             Ok(Progress::Lost { reason, stragglers }) => {
                 (JobNews::Lost { reason, stragglers }, true)
             }
+            Err(error) if failures < LOOKS => {
+                failures += 1;
+                tracing::debug!(code = error.code(), "a job can't be looked at now");
+                tokio::time::sleep(LOOK_AGAIN).await;
+                continue;
+            }
             Err(error) => {
                 let reason = error.to_string();
                 let stragglers = Vec::new();
                 (JobNews::Lost { reason, stragglers }, true)
             }
         };
-        let message = Message::Job {
-            attempt_id: attempt_id.clone(),
-            news,
-        };
-        if outbox.send(message).is_err() || last {
+        if !tell(news) || last {
             return;
         }
     }

@@ -25,6 +25,12 @@ pub(crate) enum Message {
         step: u32,
         item: Box<Result<ModelEvent, ProviderError>>,
     },
+    /// The request of a step is over, whatever it said.
+    ModelGone {
+        turn_id: String,
+        step: u32,
+        panicked: bool,
+    },
     /// A tool ended; `None` when its task panicked.
     ToolEnded {
         call_id: String,
@@ -47,6 +53,8 @@ pub(crate) enum JobNews {
     Gone,
     /// It was fenced before its start.
     NotStarted,
+    /// It could not be told to stop; why.
+    StopFailed(String),
     /// Its supervisor is gone without a receipt.
     Lost {
         reason: String,

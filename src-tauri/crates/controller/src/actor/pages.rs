@@ -82,21 +82,30 @@ impl Actor {
         })
     }
 
-    /// While a command runs its output is read from its effect folder; afterwards from the spill
-    /// file, or from the result when that is all there is.
+    /// While a command runs its output is read from its effect folder; afterwards from the record,
+    /// or from the spill file when it is large.
     pub(super) fn output(&self, attempt_id: &str, offset: u64) -> Result<OutputPage, ApiError> {
         let attempt = self.known(attempt_id)?;
-        let page = |length: u64, bytes: &[u8]| OutputPage {
-            attempt_id: attempt_id.to_owned(),
-            offset,
-            length,
-            text: String::from_utf8_lossy(bytes).into_owned(),
-            more: offset + (bytes.len() as u64) < length,
+        let page = |length: u64, bytes: &[u8], is_whole: bool| {
+            let end = offset.saturating_add(bytes.len() as u64);
+            let kept = if is_whole && end >= length {
+                bytes
+            } else {
+                whole_characters(bytes)
+            };
+            OutputPage {
+                attempt_id: attempt_id.to_owned(),
+                offset,
+                length,
+                text: String::from_utf8_lossy(kept).into_owned(),
+                next: offset.saturating_add(kept.len() as u64),
+                more: end < length,
+            }
         };
         let Some(result) = attempt.result.as_ref().or(attempt.late.as_ref()) else {
             let file = self.effects_root().join(attempt_id).join("output");
             let (length, bytes) = read_part(&file, offset).unwrap_or_default();
-            return Ok(page(length, &bytes));
+            return Ok(page(length, &bytes, false));
         };
         match &result.output {
             Some(spill) => {
@@ -105,12 +114,13 @@ impl Actor {
                     .spill
                     .read(&spill.name, offset, OUTPUT_PAGE)
                     .map_err(|error| crate::store::api_error(&error))?;
-                Ok(page(spill.length, &bytes))
+                Ok(page(spill.length, &bytes, true))
             }
             None => {
+                let text = result.raw.as_ref().unwrap_or(&result.text).as_bytes();
                 let start = usize::try_from(offset).unwrap_or(usize::MAX);
-                let bytes = result.text.as_bytes().get(start..).unwrap_or_default();
-                Ok(page(result.text.len() as u64, bytes))
+                let bytes = text.get(start..).unwrap_or_default();
+                Ok(page(text.len() as u64, bytes, true))
             }
         }
     }
@@ -126,6 +136,24 @@ impl Actor {
             )
         })
     }
+}
+
+/// Without a character at the end of which not all bytes are there. Bytes that are no UTF-8 stay.
+fn whole_characters(bytes: &[u8]) -> &[u8] {
+    for (back, byte) in bytes.iter().rev().take(3).enumerate() {
+        let needed = match byte {
+            0x80..=0xbf => continue,
+            0xc2..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0..=0xf4 => 4,
+            _ => 1,
+        };
+        return match bytes.len().checked_sub(back + 1) {
+            Some(start) if needed > back + 1 => &bytes[..start],
+            Some(_) | None => bytes,
+        };
+    }
+    bytes
 }
 
 fn read_part(file: &std::path::Path, offset: u64) -> std::io::Result<(u64, Vec<u8>)> {

@@ -8,6 +8,7 @@ use holdfast_domain::recovery::barrier;
 use holdfast_domain::transcript::record::{
     CallRefused, PromptAnswered, PromptAsked, ProposedCall, Record,
 };
+use holdfast_journal::JournalError;
 use holdfast_tools::Prepared;
 
 use super::calls::Plan;
@@ -32,9 +33,13 @@ impl Actor {
     }
 
     /// Closes the open question without an answer.
-    pub(super) async fn close_prompt(&mut self, code: &str, text: &str) {
+    pub(super) async fn close_prompt(
+        &mut self,
+        code: &str,
+        text: &str,
+    ) -> Result<(), JournalError> {
         let Some(asked) = self.store.session.prompt.clone() else {
-            return;
+            return Ok(());
         };
         let refused = CallRefused {
             turn_id: asked.turn_id.clone(),
@@ -42,10 +47,11 @@ impl Actor {
             code: code.to_owned(),
             text: text.to_owned(),
         };
-        if let Ok(entries) = self.commit(vec![refused.into()], Vec::new()).await {
-            self.emit_prompt_closed(&asked);
-            self.emit_result(&asked.call_id, entries.first().map(|entry| entry.seq));
-        }
+        let entries = self.commit_evidence(vec![refused.into()]).await?;
+        self.prepared.remove(&asked.call_id);
+        self.emit_prompt_closed(&asked);
+        self.emit_result(&asked.call_id, entries.first().map(|entry| entry.seq));
+        Ok(())
     }
 
     /// `POST /approve`: durable before it is answered; at most one answer counts (C16).
@@ -159,6 +165,7 @@ impl Actor {
         self.prepared.remove(&asked.call_id);
         if self.running.is_none() {
             // After a restart: the turn goes on, by the same loop.
+            self.take_off(&asked.turn_id);
             self.begin(&asked.turn_id, true).await;
             if self.running.is_none() {
                 return Err(ApiError::storage(
@@ -204,7 +211,9 @@ impl Actor {
             .map_err(|error| api_error(&error))?;
         self.emit_answer(asked, true);
         self.emit_result(&asked.call_id, entries.last().map(|entry| entry.seq));
+        self.prepared.remove(&asked.call_id);
         if self.running.is_none() {
+            self.take_off(&asked.turn_id);
             self.begin(&asked.turn_id, true).await;
         }
         Ok(())

@@ -46,6 +46,9 @@ impl Actor {
         request: &ActionRequest,
         source: &str,
     ) -> Result<ToolRecoverySnapshot, ApiError> {
+        // Storage that works again may bring the real outcome with it, so this comes first; what is
+        // still not durable is said behind all other causes (TR-30).
+        let durable = self.writable().await.is_ok();
         let snapshot = self.recovery_snapshot();
         let attempt = self.store.session.attempt(&request.attempt_id);
         let stragglers_live = attempt.is_some_and(|attempt| self.stragglers_live(attempt));
@@ -61,7 +64,9 @@ impl Actor {
             retry_enabled: false,
         };
         admit(request, &situation).map_err(|refusal| self.refused(refusal))?;
-        self.writable().await?;
+        if !durable {
+            return Err(self.refused(Refusal::NotDurable));
+        }
         let record: Record = match request.action {
             Action::Inspect => {
                 let inspection = self.inspect(&request.attempt_id).await?;

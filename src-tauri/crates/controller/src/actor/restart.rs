@@ -12,15 +12,23 @@ use holdfast_domain::recovery::process::{ExitReceipt, ProcessEvidence};
 use holdfast_domain::recovery::restart::{Findings, RestartStep, plan};
 use holdfast_domain::transcript::record::{Record, ResultSource};
 use holdfast_supervisor::{Claim, SupervisorError};
-use holdfast_tools::finish_shell;
-use tokio_util::sync::CancellationToken;
+use holdfast_tools::{finish_shell, remove_leftover};
 
 use super::Actor;
 use super::ends::drop_folder;
 use crate::stops::{StopPoint, pass};
 
+/// Why what is open is accounted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Occasion {
+    /// The session was opened.
+    Opened,
+    /// Storage works again; what this host runs goes on.
+    Healed,
+}
+
 impl Actor {
-    pub(super) async fn recover(&mut self) {
+    pub(super) async fn recover(&mut self, occasion: Occasion) {
         if let Some((length, saved_as)) = self.condition.tail.take() {
             self.notice(
                 "log_tail_repaired",
@@ -30,21 +38,40 @@ impl Actor {
                 ),
             );
         }
+        if !self.condition.damage.is_empty() && occasion == Occasion::Opened {
+            let places: Vec<String> = self
+                .condition
+                .damage
+                .iter()
+                .map(|damage| format!("behind record {}", damage.after_seq))
+                .collect();
+            self.notice(
+                "log_damaged",
+                format!(
+                    "the session's log is damaged {}; every record that can be read is kept, and \
+                     what may have happened there is shown as unknown",
+                    places.join(", ")
+                ),
+            );
+        }
         let findings = self.findings();
-        let steps = plan(&self.store.session, &findings);
+        let mut steps = plan(&self.store.session, &findings);
+        if occasion == Occasion::Healed {
+            steps.retain(|step| self.is_due_without_restart(step));
+        }
         if !steps.is_empty() {
             pass(StopPoint::RecoveryBegun);
         }
+        let mut failed = false;
         for step in steps {
-            let changed = match &step {
-                RestartStep::Record(record) => attempt_of(record),
-                RestartStep::Adopt { attempt_id, .. } | RestartStep::Reattach { attempt_id } => {
-                    Some(attempt_id.clone())
-                }
-            };
+            let changed = attempt_of_step(&step);
+            // What runs is watched even when nothing can be stored.
+            if failed && !matches!(step, RestartStep::Reattach { .. }) {
+                continue;
+            }
             let stored = match step {
                 RestartStep::Record(record) => self
-                    .commit(vec![record], Vec::new())
+                    .commit_evidence(vec![record])
                     .await
                     .map(|_| ())
                     .map_err(|error| error.to_string()),
@@ -61,7 +88,8 @@ impl Actor {
             if let Err(error) = stored {
                 // What could not be stored is found again at the next opening.
                 tracing::warn!(%error, "recovery could not be stored");
-                break;
+                failed = true;
+                continue;
             }
             pass(StopPoint::RecoveryHalf);
             let call_id = changed
@@ -72,12 +100,27 @@ impl Actor {
             }
         }
         self.sweep();
-        if self.running.is_none()
-            && let Some(asked) = &self.store.session.prompt
-        {
-            // Stop closes a question that outlived its turn.
-            self.switch.arm(&asked.turn_id, CancellationToken::new());
+        if self.running.is_none() {
+            self.arm_for_prompt();
         }
+    }
+
+    /// Without a restart, what this host owns is not open, and nothing was found again.
+    fn is_due_without_restart(&self, step: &RestartStep) -> bool {
+        if matches!(step, RestartStep::Record(Record::Restarted(_))) {
+            return false;
+        }
+        let session = &self.store.session;
+        if let RestartStep::Record(Record::AttemptChanged(change)) = step
+            && session
+                .attempt(&change.attempt_id)
+                .is_some_and(|attempt| attempt.state == change.state)
+        {
+            // It says the same in other words, under the hands of whoever resolves it.
+            return false;
+        }
+        attempt_of_step(step)
+            .is_none_or(|id| !self.jobs.contains_key(&id) && !self.in_flight().contains(&id))
     }
 
     fn reattach_or_keep(&mut self, attempt_id: &str) {
@@ -111,9 +154,15 @@ impl Actor {
     fn findings(&self) -> Findings {
         let session = &self.store.session;
         let root = self.effects_root();
+        let in_flight = self.in_flight();
         let processes: BTreeMap<String, ProcessEvidence> = session
             .attempts()
             .filter(|attempt| is_open(attempt))
+            // What this host runs is looked at by its watcher, and must not be fenced.
+            .filter(|attempt| {
+                let id = &attempt.identity.attempt_id;
+                !self.jobs.contains_key(id) && !in_flight.contains(id)
+            })
             .filter_map(|attempt| {
                 let evidence = look(&root, attempt, &self.host.boot_id);
                 match evidence {
@@ -150,6 +199,27 @@ impl Actor {
             });
             if settled && !self.jobs.contains_key(&name) {
                 drop_folder(&root.join(name));
+            }
+        }
+        self.sweep_temporary_files();
+    }
+
+    /// Removes the temporary files of writes that a crash cut short: nobody is left who could
+    /// publish them.
+    fn sweep_temporary_files(&self) {
+        let Ok(workspace) = &self.workspace else {
+            return;
+        };
+        let in_flight = self.in_flight();
+        let cut_short = self.store.session.attempts().filter(|attempt| {
+            attempt.result.is_none() && !in_flight.contains(&attempt.identity.attempt_id)
+        });
+        for attempt in cut_short {
+            let Some(intent) = &attempt.file else {
+                continue;
+            };
+            if let Err(error) = remove_leftover(intent, &attempt.identity.attempt_id, workspace) {
+                tracing::warn!(code = error.code(), "a temporary file is left");
             }
         }
     }
@@ -207,11 +277,23 @@ fn look(root: &Path, attempt: &Attempt, boot_id: &str) -> Result<ProcessEvidence
     }
 }
 
-fn attempt_of(record: &Record) -> Option<String> {
+fn attempt_of_step(step: &RestartStep) -> Option<String> {
+    match step {
+        RestartStep::Record(record) => attempt_of(record),
+        RestartStep::Adopt { attempt_id, .. } | RestartStep::Reattach { attempt_id } => {
+            Some(attempt_id.clone())
+        }
+    }
+}
+
+/// The attempt whose state a record tells.
+pub(super) fn attempt_of(record: &Record) -> Option<String> {
     match record {
         Record::NotStarted(record) => Some(record.attempt_id.clone()),
         Record::AttemptChanged(record) => Some(record.attempt_id.clone()),
         Record::AttemptPresumed(record) => Some(record.identity.attempt_id.clone()),
+        Record::ToolResult(record) => Some(record.attempt_id.clone()),
+        Record::LateEvidence(record) => Some(record.result.attempt_id.clone()),
         _ => None,
     }
 }

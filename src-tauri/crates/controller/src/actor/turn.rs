@@ -1,15 +1,14 @@
-//! The turn's loop: a message, model requests, and the end.
+//! The turn's loop: a message, and model requests.
 
 use futures_util::StreamExt;
 use holdfast_api::ApiError;
 use holdfast_api::event::Event;
-use holdfast_api::session::{LastError, Submit, Submitted};
+use holdfast_api::session::{Submit, Submitted};
 use holdfast_api::transcript::LiveMessage;
 use holdfast_domain::recovery::identity::call_id;
 use holdfast_domain::transcript::next::{Next, next};
 use holdfast_domain::transcript::record::{
-    AssistantMessage, ProposedCall, Record, SystemPrompt, TurnEnded, TurnStarted, Usage,
-    UserMessage,
+    AssistantMessage, ProposedCall, Record, SystemPrompt, TurnStarted, Usage, UserMessage,
 };
 use holdfast_domain::transcript::{notes, view};
 use holdfast_provider::{ModelEvent, ModelReply, ModelRequest, ProviderError};
@@ -34,6 +33,8 @@ impl Actor {
             Ok((submitted, true)) => {
                 pass(StopPoint::SubmitDurable);
                 let turn_id = submitted.turn_id.clone();
+                // Whoever has the answer finds the session executing.
+                self.take_off(&turn_id);
                 let _ = reply.send(Ok(submitted));
                 self.begin(&turn_id, false).await;
             }
@@ -79,11 +80,11 @@ impl Actor {
             };
             return Ok((submitted, false));
         }
-        if self.running.is_some() {
+        if self.running.is_some() && !self.closed {
             return Err(ApiError::conflict(
                 "session_busy",
-                "a turn is running; the message was not stored; wait for its end, stop it, or \
-                 queue the message",
+                "a turn is running; the message was not stored; wait for its end or stop it, then \
+                 send it again",
             ));
         }
         self.writable().await?;
@@ -101,6 +102,14 @@ impl Actor {
             self.commit(closings, Vec::new())
                 .await
                 .map_err(|error| api_error(&error))?;
+        }
+        // Told at once: these are closed even when the message can't be stored.
+        for call in closed_calls {
+            self.emit_result(&call, None);
+        }
+        if let Some(prompt) = closed_prompt.filter(|_| self.store.session.prompt.is_none()) {
+            self.switch.disarm();
+            self.emit_prompt_closed(&prompt);
         }
         let mut records: Vec<Record> = Vec::new();
         if self.store.session.system_prompt.is_none() {
@@ -127,12 +136,6 @@ impl Actor {
             .commit(records, Vec::new())
             .await
             .map_err(|error| api_error(&error))?;
-        for call in closed_calls {
-            self.emit_result(&call, None);
-        }
-        if let Some(prompt) = closed_prompt {
-            self.emit_prompt_closed(&prompt);
-        }
         self.emit_messages(&entries);
         self.unstored_end = None;
         self.last_error = None;
@@ -143,8 +146,8 @@ impl Actor {
         Ok((submitted, true))
     }
 
-    /// Starts the loop of a turn; what it does first is read off the fold.
-    pub(super) async fn begin(&mut self, turn_id: &str, continuation: bool) {
+    /// From here on the turn can be stopped and is shown as executing.
+    pub(super) fn take_off(&mut self, turn_id: &str) {
         let cancel = CancellationToken::new();
         self.switch.arm(turn_id, cancel.clone());
         self.running = Some(Running {
@@ -156,6 +159,10 @@ impl Actor {
             streaming: false,
         });
         self.publish();
+    }
+
+    /// Starts the loop of a turn that took off; what it does first is read off the fold.
+    pub(super) async fn begin(&mut self, turn_id: &str, continuation: bool) {
         let started = TurnStarted {
             turn_id: turn_id.to_owned(),
             continuation,
@@ -183,7 +190,16 @@ impl Actor {
             }
             if turn.cancel.is_cancelled() {
                 if turn.calls.is_empty() {
-                    self.end_turn("cancelled", "", "").await;
+                    let (status, code, message) = if self.closed {
+                        (
+                            "interrupted",
+                            "host_closed",
+                            "the program was closed during this turn; nothing of it goes on",
+                        )
+                    } else {
+                        ("cancelled", "", "")
+                    };
+                    self.end_turn(status, code, message).await;
                 }
                 return;
             }
@@ -217,7 +233,7 @@ impl Actor {
         else {
             return;
         };
-        match self.commit(vec![record], Vec::new()).await {
+        match self.commit_evidence(vec![record]).await {
             Ok(entries) => self.emit_result(call_id, entries.first().map(|entry| entry.seq)),
             Err(error) => {
                 self.end_turn("failed", error.code(), &error.to_string())
@@ -262,12 +278,12 @@ impl Actor {
             ..LiveMessage::default()
         };
         turn.streaming = false;
-        let outbox = self.outbox.clone();
-        turn.model = Some(tokio::spawn(async move {
+        let (outbox, asking) = (self.outbox.clone(), turn_id.clone());
+        let request = tokio::spawn(async move {
             let mut stream = client.stream(request);
             while let Some(item) = stream.next().await {
                 let message = Message::Model {
-                    turn_id: turn_id.clone(),
+                    turn_id: asking.clone(),
                     step,
                     item: Box::new(item),
                 };
@@ -275,7 +291,58 @@ impl Actor {
                     return;
                 }
             }
-        }));
+        });
+        turn.model = Some(request.abort_handle());
+        let outbox = self.outbox.clone();
+        tokio::spawn(async move {
+            let panicked = request.await.is_err_and(|error| error.is_panic());
+            // Behind all that was said: whoever still waits for more waits in vain.
+            let _ = outbox.send(Message::ModelGone {
+                turn_id,
+                step,
+                panicked,
+            });
+        });
+    }
+
+    /// A request is over. When its reply did not come to an end, nothing more will come.
+    pub(super) async fn model_gone(&mut self, turn_id: &str, step: u32, panicked: bool) {
+        if !self.is_asking(turn_id, step) {
+            return;
+        }
+        if let Some(turn) = &mut self.running {
+            turn.model = None;
+            turn.streaming = false;
+        }
+        self.keep_partial().await;
+        let (code, message) = if panicked {
+            (
+                "model_defect",
+                "the program failed by a defect of its own while it read the model's reply; what \
+                 had arrived is kept, and no tool was started from it; send a message to go on",
+            )
+        } else {
+            (
+                "provider_incomplete",
+                "the model's reply ended without its end mark; what had arrived is kept, and no \
+                 tool was started from it; send a message to go on",
+            )
+        };
+        self.end_turn("failed", code, message).await;
+    }
+
+    /// The present turn waits for the reply to this request.
+    fn is_asking(&self, turn_id: &str, step: u32) -> bool {
+        let steps = self
+            .store
+            .session
+            .turn
+            .as_ref()
+            .map_or(0, |turn| turn.steps);
+        self.running
+            .as_ref()
+            .is_some_and(|turn| turn.turn_id == turn_id && turn.model.is_some())
+            && step == steps + 1
     }
 
     /// What the model of a step says. Items of an earlier step or turn are dropped.
@@ -285,18 +352,12 @@ impl Actor {
         step: u32,
         item: Result<ModelEvent, ProviderError>,
     ) {
-        let steps = self
-            .store
-            .session
-            .turn
-            .as_ref()
-            .map_or(0, |turn| turn.steps);
+        if !self.is_asking(turn_id, step) {
+            return;
+        }
         let Some(turn) = &mut self.running else {
             return;
         };
-        if turn.turn_id != turn_id || step != steps + 1 || turn.model.is_none() {
-            return;
-        }
         match item {
             Ok(ModelEvent::Text(text)) => {
                 turn.streaming = true;
@@ -386,7 +447,7 @@ impl Actor {
     }
 
     /// C20: what was streamed of an answer that is cut short is kept, and marked.
-    async fn keep_partial(&mut self) {
+    pub(super) async fn keep_partial(&mut self) {
         let Some(turn) = &mut self.running else {
             return;
         };
@@ -411,110 +472,6 @@ impl Actor {
         };
         if let Ok(entries) = self.commit(vec![message.into()], Vec::new()).await {
             self.emit_messages(&entries);
-        }
-    }
-
-    /// Stop: the model's socket closes, running tools are told, questions close.
-    pub(super) async fn stop_requested(&mut self) {
-        if let Some(turn) = &mut self.running {
-            if !turn.cancel.is_cancelled() {
-                return;
-            }
-            if let Some(model) = turn.model.take() {
-                model.abort();
-                turn.streaming = false;
-                self.keep_partial().await;
-            }
-        }
-        if self.store.session.prompt.is_some() {
-            self.close_prompt("not_started", "not started: the person stopped the turn")
-                .await;
-            if self.running.is_none() {
-                self.switch.disarm();
-            }
-        }
-    }
-
-    /// Stores a turn's end. What can't be stored is ended all the same, and shown as failed.
-    pub(super) async fn end_turn(&mut self, status: &str, code: &str, message: &str) {
-        let Some(mut turn) = self.running.take() else {
-            return;
-        };
-        if let Some(model) = turn.model.take() {
-            model.abort();
-        }
-        self.finishing = true;
-        self.switch.disarm();
-        self.publish();
-        let ended = TurnEnded {
-            turn_id: turn.turn_id.clone(),
-            status: status.to_owned(),
-            code: code.to_owned(),
-            message: message.to_owned(),
-        };
-        let stored = self.commit(vec![ended.into()], Vec::new()).await;
-        let (status, code, message, seq) = match &stored {
-            Ok(entries) => (
-                status,
-                code.to_owned(),
-                message.to_owned(),
-                entries.first().map(|entry| entry.seq),
-            ),
-            Err(error) => {
-                self.unstored_end = Some("failed".to_owned());
-                ("failed", error.code().to_owned(), error.to_string(), None)
-            }
-        };
-        if status == "failed" {
-            self.last_error = Some(LastError {
-                code: code.clone(),
-                message: message.clone(),
-            });
-        }
-        self.prepared.clear();
-        self.finishing = false;
-        // The next state is published before the turn's end is told, so that a client that hears
-        // of the end finds the session idle.
-        self.publish();
-        self.emit(
-            &turn.turn_id,
-            seq,
-            Event::TurnDone {
-                status: status.to_owned(),
-                code,
-                message,
-            },
-        );
-        self.write_index();
-    }
-
-    /// Everything is told to end; the actor goes when the last of it has. A question that waits
-    /// for a person stays open, as over a crash (TR-51).
-    pub(super) async fn close(&mut self, keep_jobs: bool) {
-        self.closed = true;
-        if keep_jobs {
-            // Their watchers end with this process; their supervisors go on.
-            self.jobs.clear();
-        }
-        for job in self.jobs.values_mut() {
-            job.stopping = true;
-            job.stop.cancel();
-        }
-        let waits = self.store.session.prompt.is_some();
-        match &self.running {
-            Some(turn) if waits && turn.calls.is_empty() => {
-                self.end_turn(
-                    "interrupted",
-                    "host_closed",
-                    "the program was closed while it waited for an answer; the question is kept",
-                )
-                .await;
-            }
-            Some(_) => {
-                self.switch.stop(None);
-                self.stop_requested().await;
-            }
-            None => {}
         }
     }
 }

@@ -39,9 +39,12 @@ pub(super) fn summary(folder: &Path, id: &str) -> Result<Summary, String> {
     Ok(Summary::of(&fold(&read.entries), &InFlight::new()))
 }
 
-/// Effect folders are left: a host that starts must look at them.
-pub(super) fn has_effects(folder: &Path) -> bool {
-    std::fs::read_dir(folder.join("effects")).is_ok_and(|mut entries| entries.next().is_some())
+/// Something is open: effect folders are left, or an attempt has no settled end. A host that starts
+/// must look at it.
+pub(super) fn needs_look(folder: &Path, id: &str) -> bool {
+    let has_effects =
+        std::fs::read_dir(folder.join("effects")).is_ok_and(|mut entries| entries.next().is_some());
+    has_effects || summary(folder, id).is_ok_and(|summary| summary.open > 0)
 }
 
 impl Shared {

@@ -8,6 +8,7 @@ use holdfast_api::host::Selector;
 use holdfast_api::session::{CreateSession, CreatedSession, session_path};
 use holdfast_domain::transcript::record::{Record, SessionCreated};
 use holdfast_journal::JournalError;
+use tokio::sync::OnceCell;
 
 use super::{Host, list};
 use crate::actor::message::Command;
@@ -65,15 +66,37 @@ impl Host {
         Ok(id)
     }
 
-    /// The open session of that id, opened when it is not.
+    /// The open session of that id, opened when it is not. While one is opened, the others answer.
     pub(super) async fn session(&self, id: &str) -> Result<SessionHandle, ApiError> {
         if !list::is_session_id(id) {
             return Err(unknown_session());
         }
-        let mut sessions = self.sessions.lock().await;
-        if let Some(handle) = sessions.get(id) {
-            return Ok(handle.clone());
+        let place = {
+            let mut sessions = self.sessions.lock().await;
+            // A session that ended by itself is opened again.
+            if sessions
+                .get(id)
+                .is_some_and(|place| place.get().is_some_and(SessionHandle::is_gone))
+            {
+                sessions.remove(id);
+            }
+            Arc::clone(sessions.entry(id.to_owned()).or_default())
+        };
+        let opened = place.get_or_try_init(|| self.open(id)).await.cloned();
+        if opened.is_err() {
+            let mut sessions = self.sessions.lock().await;
+            // Others may wait at the same place, and one of them may succeed.
+            if sessions
+                .get(id)
+                .is_some_and(|found| Arc::ptr_eq(found, &place) && !found.initialized())
+            {
+                sessions.remove(id);
+            }
         }
+        opened
+    }
+
+    async fn open(&self, id: &str) -> Result<SessionHandle, ApiError> {
         let shared = Arc::clone(&self.shared);
         let folder = self.shared.sessions_folder().join(id);
         let session_id = id.to_owned();
@@ -94,9 +117,12 @@ impl Host {
             JournalError::NotFound => unknown_session(),
             other => api_error(&other),
         })?;
-        let handle = Actor::spawn(Arc::clone(&self.shared), id.to_owned(), store, condition);
-        sessions.insert(id.to_owned(), handle.clone());
-        Ok(handle)
+        Ok(Actor::spawn(
+            Arc::clone(&self.shared),
+            id.to_owned(),
+            store,
+            condition,
+        ))
     }
 
     pub(super) async fn create(&self, request: CreateSession) -> Result<CreatedSession, ApiError> {
@@ -167,13 +193,17 @@ impl Host {
             )
         })
         .await?;
-        let store = created.map_err(|error| api_error(&error))?;
+        let store = created.map_err(|error| {
+            // Nothing is in it; a list would show it as a session that can't be read.
+            let _ = std::fs::remove_dir_all(self.shared.sessions_folder().join(&id));
+            api_error(&error)
+        })?;
         let condition = crate::store::Condition::default();
         let handle = Actor::spawn(Arc::clone(&self.shared), id.clone(), store, condition);
-        self.sessions
-            .lock()
-            .await
-            .insert(id.clone(), handle.clone());
+        self.sessions.lock().await.insert(
+            id.clone(),
+            Arc::new(OnceCell::new_with(Some(handle.clone()))),
+        );
         // The actor's first answer comes after its first state, so that the list has it.
         handle.ask(Command::Status).await?;
         self.shared.hub.make_current(&id);

@@ -51,8 +51,7 @@ impl SessionHost for Host {
     }
 
     async fn list_sessions(&self, query: &SessionsQuery) -> Result<SessionsPage, ApiError> {
-        let open: std::collections::HashSet<String> =
-            self.sessions.lock().await.keys().cloned().collect();
+        let open: std::collections::HashSet<String> = self.open_ids().await;
         let shared = std::sync::Arc::clone(&self.shared);
         let query = query.clone();
         tokio::task::spawn_blocking(move || shared.list(&query, |id| open.contains(id)))

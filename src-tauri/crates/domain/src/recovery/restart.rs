@@ -10,7 +10,7 @@ use super::identity::Identity;
 use super::lifecycle::AttemptState;
 use super::process::{ExitReceipt, ProcessEvidence, Straggler, outcome_of};
 use crate::transcript::record::{
-    AttemptChanged, AttemptPresumed, NotStarted, Record, Restarted, TurnEnded,
+    AttemptChanged, AttemptPresumed, NotStarted, PromptAsked, Record, Restarted, TurnEnded,
 };
 use crate::transcript::session::Session;
 
@@ -99,6 +99,9 @@ pub fn plan(session: &Session, findings: &Findings) -> Vec<RestartStep> {
             ));
         }
     }
+    if let Some(asked) = approved_not_started(session) {
+        steps.push(RestartStep::Record(asked.into()));
+    }
     if let Some(turn) = session.open_turn() {
         steps.push(RestartStep::Record(
             TurnEnded {
@@ -122,6 +125,18 @@ pub fn plan(session: &Session, findings: &Findings) -> Vec<RestartStep> {
         steps.insert(0, RestartStep::Record(restarted.into()));
     }
     steps
+}
+
+/// TR-51: a call that was allowed and has no receipt never started; it is asked again.
+fn approved_not_started(session: &Session) -> Option<PromptAsked> {
+    let asked = session.approved.as_ref()?;
+    let call = session.call(&asked.call_id)?;
+    let is_open = call.attempt_id.is_none() && session.answer(&asked.call_id).is_none();
+    is_open.then(|| PromptAsked {
+        generation: asked.generation + 1,
+        reason: "it was allowed, and the program ended before it was started".to_owned(),
+        ..asked.clone()
+    })
 }
 
 fn plan_attempt(

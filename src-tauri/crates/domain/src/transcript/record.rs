@@ -418,7 +418,10 @@ pub struct ToolResult {
     /// Words about the effect; `effect_unknown` leaves it open (TR-09).
     #[serde(default)]
     pub effect_summary: String,
-    /// The whole output, when the text is not all of it.
+    /// The whole output as it came, when the text is not just that and it is small.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<String>,
+    /// The whole output beside the log, when it is large or no UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<SpillRef>,
     /// Something of the output was left out of the text.

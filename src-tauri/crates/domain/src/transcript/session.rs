@@ -124,6 +124,8 @@ pub struct Session {
     pub turn: Option<Turn>,
     /// The question that waits for a person.
     pub prompt: Option<PromptAsked>,
+    /// The question that a person answered with yes, until its call is started or refused (TR-51).
+    pub approved: Option<PromptAsked>,
     /// Ids of prompts that were answered or closed.
     pub answered: BTreeSet<String>,
     /// Allowed for the rest of the session.

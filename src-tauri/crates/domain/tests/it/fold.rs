@@ -3,6 +3,7 @@
 use holdfast_domain::recovery::attempt::{Attempt, Resolution};
 use holdfast_domain::recovery::barrier::InFlight;
 use holdfast_domain::recovery::lifecycle::AttemptState;
+use holdfast_domain::recovery::restart::{Findings, plan};
 use holdfast_domain::transcript::record::{
     AttemptPresumed, CallRefused, JobEnded, LateEvidence, NotStarted, PromptAnswered, PromptAsked,
     Record, Restarted, ResultSource, Superseded, SyntheticResult, ToolResult, ToolStarted,
@@ -13,6 +14,7 @@ use holdfast_domain::transcript::session::Grant;
 use crate::log::{
     Log, changed, exit, identity, inspected, open_failure, process, receipt, resolved, result,
 };
+use crate::restart::carry_out;
 use holdfast_domain::recovery::process::{EndedBy, ExitReceipt};
 
 use AttemptState as S;
@@ -411,6 +413,41 @@ fn tr_51_an_answer_counts_for_the_state_that_was_shown() {
             key: "digest".to_owned()
         }]
     );
+}
+
+#[test]
+fn tr_51_approved_but_not_started_is_asked_again_after_a_restart() {
+    let mut log = Log::new();
+    log.turn("t1").says("t1", 1, &[("c1", "shell")]);
+    log.add(prompt(1)).add(answer(1, "once"));
+    assert_eq!(log.session.prompt, None);
+    let steps = plan(&log.session, &Findings::default());
+    carry_out(&mut log, &steps);
+    let asked = log.session.prompt.clone().unwrap();
+    assert_eq!((asked.prompt_id.as_str(), asked.generation), ("p1", 2));
+    // A second restart asks nothing more, and the earlier answer does not count for it.
+    assert_eq!(plan(&log.session, &Findings::default()), []);
+    log.add(answer(1, "once"));
+    assert!(log.session.prompt.is_some());
+}
+
+#[test]
+fn tr_51_what_was_started_or_refused_after_the_answer_is_not_asked_again() {
+    let mut started = Log::new();
+    started.turn("t1").says("t1", 1, &[("c1", "shell")]);
+    started.add(prompt(1)).add(answer(1, "once"));
+    started.add(receipt("a1", "c1", "shell"));
+    assert_eq!(started.session.approved, None);
+    let mut refused = Log::new();
+    refused.turn("t1").says("t1", 1, &[("c1", "shell")]);
+    refused.add(prompt(1)).add(answer(1, "once"));
+    refused.add(CallRefused {
+        turn_id: "t1".to_owned(),
+        call_id: "c1".to_owned(),
+        code: "recovery_required".to_owned(),
+        text: "blocked".to_owned(),
+    });
+    assert_eq!(refused.session.approved, None);
 }
 
 #[test]

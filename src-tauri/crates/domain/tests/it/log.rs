@@ -217,6 +217,7 @@ pub(crate) fn result(attempt_id: &str, state: AttemptState, text: &str) -> ToolR
         truncated: false,
         diff: None,
         exit: None,
+        raw: None,
         may_continue_elsewhere: false,
         duration_ms: 5,
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::reply::{chunks, whole};
-use super::script::{Endless, Fault, Step};
+use super::script::{Endless, Fault, NOW_US, Step};
 use super::{RecordedRequest, Shared, lock};
 
 const EVENTS: &str = "text/event-stream";
@@ -262,11 +262,23 @@ async fn stream_chunks(
         } else {
             String::new()
         };
+        let chunk = stamped(chunk);
         out.chunk(format!("{comment}data: {chunk}{line_end}{line_end}").as_bytes())
             .await?;
     }
     out.end().await?;
     Ok(())
+}
+
+/// Fills in the time of writing where a chunk asks for it.
+fn stamped(chunk: String) -> String {
+    if !chunk.contains(NOW_US) {
+        return chunk;
+    }
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    chunk.replace(NOW_US, &now.as_micros().to_string())
 }
 
 /// Repeats one piece until the client closes.

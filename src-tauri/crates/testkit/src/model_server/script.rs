@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// Where this stands in a chunk, the server puts the moment at which it writes the chunk, in
+/// microseconds since the Unix epoch.
+pub const NOW_US: &str = "{now_us}";
+
 /// Replies in order, and what comes after the last one.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

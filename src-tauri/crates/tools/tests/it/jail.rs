@@ -41,7 +41,7 @@ fn paths_that_lead_outside_are_refused() {
         "magic/etc/passwd",
         &format!("/proc/self/root{secret}"),
         "/proc/self/environ",
-        "/root/.ssh/authorized_keys",
+        "/etc/passwd",
     ] {
         assert_eq!(
             both(&place, path),

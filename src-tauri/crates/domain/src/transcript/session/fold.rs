@@ -165,6 +165,7 @@ impl Session {
     }
 
     fn prompt_closed(&mut self) {
+        self.approved = None;
         if let Some(prompt) = self.prompt.take() {
             self.answered.insert(prompt.prompt_id);
         }
@@ -185,7 +186,8 @@ impl Session {
                 key: prompt.grant.clone(),
             });
         }
-        self.answered.insert(prompt.prompt_id);
+        self.answered.insert(prompt.prompt_id.clone());
+        self.approved = answer.allow.then_some(prompt);
     }
 
     fn assistant(&mut self, entry: &Entry, message: &AssistantMessage) {
@@ -233,6 +235,7 @@ impl Session {
         }
         self.attempts.insert(id.clone(), attempt);
         self.order.push(id);
+        self.approved = None;
     }
 
     fn asked(&mut self, asked: &PromptAsked) {
@@ -241,6 +244,7 @@ impl Session {
         });
         if !is_older {
             self.prompt = Some(asked.clone());
+            self.approved = None;
         }
     }
 
@@ -249,6 +253,7 @@ impl Session {
         if self.prompt.as_ref().is_some_and(waits) {
             self.prompt_closed();
         }
+        self.approved.take_if(|prompt| waits(prompt));
         if self.answer(&refused.call_id).is_some() {
             return;
         }

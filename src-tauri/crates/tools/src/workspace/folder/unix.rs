@@ -118,7 +118,7 @@ impl Folder {
 
     /// Makes creations and renames in this folder durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        Ok(rustix::fs::fsync(&self.descriptor)?)
+        holdfast_files::sync_open_folder(&self.descriptor)
     }
 
     /// Whether a name is taken, by a link too.

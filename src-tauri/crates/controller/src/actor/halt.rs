@@ -1,0 +1,138 @@
+//! How a turn is stopped and ends, and how a session is closed.
+//!
+//! Guarantees: a turn's end is told once, behind its record and behind the idle state; what can't be
+//! stored is ended all the same and shown as failed.
+
+use holdfast_api::event::Event;
+use holdfast_api::session::LastError;
+use holdfast_domain::transcript::record::TurnEnded;
+use tokio_util::sync::CancellationToken;
+
+use super::Actor;
+
+impl Actor {
+    /// Stop: the model's socket closes, running tools are told, questions close.
+    pub(super) async fn stop_requested(&mut self) {
+        if let Some(turn) = &mut self.running {
+            if !turn.cancel.is_cancelled() {
+                return;
+            }
+            if let Some(model) = turn.model.take() {
+                model.abort();
+                turn.streaming = false;
+                self.keep_partial().await;
+            }
+        }
+        if self.store.session.prompt.is_none() {
+            return;
+        }
+        if self.running.is_none() && self.writable().await.is_err() {
+            // The question stays open, and so does the way to stop it.
+            return self.arm_for_prompt();
+        }
+        let closed = self
+            .close_prompt("not_started", "not started: the person stopped the turn")
+            .await;
+        match (closed, self.running.is_some()) {
+            (Ok(()), true) => {}
+            (Ok(()), false) => self.switch.disarm(),
+            (Err(error), true) => {
+                self.end_turn("cancelled", error.code(), &error.to_string())
+                    .await;
+            }
+            (Err(_), false) => self.arm_for_prompt(),
+        }
+    }
+
+    /// Stop closes a question that outlived its turn.
+    pub(super) fn arm_for_prompt(&self) {
+        match &self.store.session.prompt {
+            Some(asked) => self.switch.arm(&asked.turn_id, CancellationToken::new()),
+            None => self.switch.disarm(),
+        }
+    }
+
+    /// Stores a turn's end. What can't be stored is ended all the same, and shown as failed.
+    pub(super) async fn end_turn(&mut self, status: &str, code: &str, message: &str) {
+        let Some(mut turn) = self.running.take() else {
+            return;
+        };
+        if let Some(model) = turn.model.take() {
+            model.abort();
+        }
+        self.finishing = true;
+        self.arm_for_prompt();
+        self.publish();
+        let ended = TurnEnded {
+            turn_id: turn.turn_id.clone(),
+            status: status.to_owned(),
+            code: code.to_owned(),
+            message: message.to_owned(),
+        };
+        let stored = self.commit_evidence(vec![ended.into()]).await;
+        let (status, code, message, seq) = match &stored {
+            Ok(entries) => (
+                status,
+                code.to_owned(),
+                message.to_owned(),
+                entries.first().map(|entry| entry.seq),
+            ),
+            Err(error) => {
+                self.unstored_end = Some("failed".to_owned());
+                ("failed", error.code().to_owned(), error.to_string(), None)
+            }
+        };
+        if status == "failed" {
+            self.last_error = Some(LastError {
+                code: code.clone(),
+                message: message.clone(),
+            });
+        }
+        self.prepared.clear();
+        self.finishing = false;
+        // The next state is published before the turn's end is told, so that a client that hears
+        // of the end finds the session idle.
+        self.publish();
+        self.emit(
+            &turn.turn_id,
+            seq,
+            Event::TurnDone {
+                status: status.to_owned(),
+                code,
+                message,
+            },
+        );
+        self.write_index();
+    }
+
+    /// Everything is told to end; the actor goes when the last of it has. A question that waits
+    /// for a person stays open, as over a crash (TR-51).
+    pub(super) async fn close(&mut self, keep_jobs: bool) {
+        self.closed = true;
+        self.keep_jobs = keep_jobs;
+        if keep_jobs {
+            // Their watchers end with this process; their supervisors go on.
+            self.jobs.clear();
+        }
+        for job in self.jobs.values_mut() {
+            job.stopping = true;
+            let _ = job.stop.send(());
+        }
+        let waits = self.store.session.prompt.is_some();
+        match &self.running {
+            Some(turn) if waits && turn.calls.is_empty() => {
+                self.end_turn(
+                    "interrupted",
+                    "host_closed",
+                    "the program was closed while it waited for an answer; the question is kept",
+                )
+                .await;
+            }
+            Some(_) => {
+                self.switch.stop(None);
+                self.stop_requested().await;
+            }
+            None => {}
+        }
+    }
+}

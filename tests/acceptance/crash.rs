@@ -1,0 +1,19 @@
+//! What a SIGKILL of the host leaves, with real hosts, real commands and a ledger outside.
+//!
+//! Each test kills a host at a place that it names, starts another one on the same data, and looks
+//! from outside: nothing that was acknowledged is lost, nothing ran twice, nothing unknown is shown
+//! as anything else, and the model's next request is well-formed.
+#![cfg(unix)]
+
+mod barrier;
+mod commands;
+mod cuts;
+mod kills;
+mod publication;
+mod questions;
+mod requests;
+mod resolution;
+mod restart;
+mod stage;
+mod surfaces;
+mod turns;
