@@ -1,10 +1,12 @@
 // `npm start`: sees to what the machine needs, builds, and opens the window. Where there is no
 // display the same pages are served to a browser. `npm start -- --demo-terminal` runs the demo in
 // the terminal instead.
+import path from 'node:path';
+
 import { buildPages, buildPrograms, buildWindow } from './build.mjs';
 import { demo } from './demo.mjs';
 import { seeToPackages } from './packages.mjs';
-import { run } from './programs.mjs';
+import { root, run } from './programs.mjs';
 import { setUp } from './setup.mjs';
 import { bold, heading, runMain, say } from './terminal.mjs';
 
@@ -53,7 +55,11 @@ async function inBrowser() {
 /** Runs until the person quits it; a signal, as of Ctrl+C, is an ordinary way to quit. */
 async function untilEnd(programs, program, args) {
   const code = await run(program, args, {
-    env: { HOLDFAST_SUPERVISOR: programs['holdfast-supervisor'] },
+    env: {
+      HOLDFAST_SUPERVISOR: programs['holdfast-supervisor'],
+      // The programs may lie outside the checkout, where cargo was told so.
+      HOLDFAST_UI: path.join(root, 'ui', 'dist'),
+    },
   });
   return typeof code === 'number' ? code : 0;
 }
