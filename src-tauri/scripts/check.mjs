@@ -30,6 +30,7 @@ const checks = [
       'tests/e2e/window',
     ],
   ],
+  ...(write ? [] : [['pages', 'npm', ['run', '--silent', 'check', '-w', 'ui']]]),
   ...(write
     ? []
     : [['clippy', 'cargo', ['clippy', '--workspace', '--all-targets', '--', '-D', 'warnings']]]),

@@ -32,6 +32,17 @@ export class Tally {
     }
   }
 
+  /** One line of a flat TAP stream, where every test has its own line. */
+  tapLine(line) {
+    const test = /^(not )?ok \d+ - (.+?)(?: # (SKIP|TODO|time=).*)?$/.exec(line);
+    if (test && test[3] !== 'SKIP' && test[3] !== 'TODO') {
+      this[test[1] ? 'failed' : 'passed'] += 1;
+      if (test[1]) {
+        this.failures.push(test[2]);
+      }
+    }
+  }
+
   /** The end of one command: `before` is the number of failures when it began. */
   ended(name, code, before) {
     if (code !== 0 && this.failed === before) {

@@ -33,3 +33,20 @@ test('a program that crashed is a failure', () => {
   tally.ended('cargo test', 101, 0);
   assert.equal(tally.failed, 1);
 });
+
+test('a flat TAP stream is counted line by line', () => {
+  const tally = new Tally();
+  for (const line of [
+    'TAP version 13',
+    '1..4',
+    'ok 1 - src/a.test.ts > rs_23 first # time=1.20ms',
+    'not ok 2 - src/a.test.ts > second # time=3.00ms',
+    'ok 3 - src/a.test.ts > third # SKIP',
+    '    error: not ok',
+  ]) {
+    tally.tapLine(line);
+  }
+  assert.equal(tally.passed, 1);
+  assert.equal(tally.failed, 1);
+  assert.deepEqual(tally.failures, ['src/a.test.ts > second']);
+});

@@ -3,6 +3,8 @@
 //
 // Plain `cargo test` is used on purpose: another runner would first have to be compiled, which costs
 // more on a fresh machine than it saves.
+import path from 'node:path';
+
 import { PAGES_INSIDE, buildPages, buildStoppablePrograms, shown } from './build.mjs';
 import { seeToPackages } from './packages.mjs';
 import { files } from './proofs.mjs';
@@ -26,6 +28,13 @@ await runMain(async () => {
   const scripts = files(root, ['src-tauri/scripts'], '.test.mjs');
   await count(tally, process.execPath, ['--test', '--test-reporter=tap', ...scripts], {
     onLine: (line) => tally.nodeLine(line),
+    quiet: true,
+  });
+
+  heading('Tests of the pages');
+  const vitest = path.join(root, 'node_modules', 'vitest', 'vitest.mjs');
+  await count(tally, process.execPath, [vitest, 'run', '--root', 'ui', '--reporter=tap-flat'], {
+    onLine: (line) => tally.tapLine(line),
     quiet: true,
   });
 
