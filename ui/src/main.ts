@@ -27,6 +27,13 @@ async function open(target: HTMLElement): Promise<void> {
   }
 }
 
+// A new link opened in the same tab changes nothing but the part behind `#`: no new page by itself.
+window.addEventListener('hashchange', () => {
+  if (window.location.hash.startsWith('#code=')) {
+    window.location.reload();
+  }
+});
+
 const target = document.getElementById('app');
 if (target) {
   void open(target);

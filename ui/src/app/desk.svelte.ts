@@ -15,7 +15,7 @@ import type {
   Settings,
   TabView,
 } from '../port/contract';
-import type { Port } from '../port/port';
+import type { Link, Port } from '../port/port';
 import { Review } from '../recovery/review.svelte';
 import { createRuntimeStore } from '../runtime/store';
 import { createRuntimeSync } from '../runtime/sync';
@@ -42,6 +42,8 @@ export class Desk {
   /** The recovery panel of the active tab is open. */
   reviewing = $state(false);
   ready = $state(false);
+  /** The backend answers, and no longer knows this page. */
+  refused = $state(false);
 
   readonly active = $derived(this.tabs.find((tab) => tab.tabId === this.activeId));
   readonly conversation = $derived(this.#conversations.get(this.activeId));
@@ -80,7 +82,7 @@ export class Desk {
     });
     const stopEvents = await this.port.events(
       (event) => this.#event(event),
-      (link) => (link === 'down' ? this.#store.fail() : this.#sync.verify()),
+      (link) => this.#link(link),
     );
     const verify = () => this.#sync.verify();
     const flush = () => this.outbox.flush();
@@ -308,6 +310,15 @@ export class Desk {
       await this.attempt(() => Promise.all([this.rereadLayout(), this.rereadProjects()]));
       void this.attempt(() => this.port.selectTab({ tabId: tab.tabId }));
     }
+  }
+
+  #link(link: Link): void {
+    if (link === 'up') {
+      this.#sync.verify();
+      return;
+    }
+    this.refused = link === 'refused';
+    this.#store.fail();
   }
 
   #event(event: AppEvent): void {

@@ -142,9 +142,9 @@ test('rs_29 a broken stream is opened again with its last id, and everything is 
   stop();
 });
 
-test('a refused stream is not tried for ever', async () => {
+test('a bearer that is not known is forgotten, and the page says that it needs its link', async () => {
   const base = await serve((_request, _body, response) =>
-    json(response, 401, { code: 'unauthorized', message: 'log in again' }),
+    json(response, 401, { code: 'token_wrong', message: 'log in again' }),
   );
   const page = world(base);
   page.stored.set('holdfast.token', 'old');
@@ -154,7 +154,32 @@ test('a refused stream is not tried for ever', async () => {
       () => undefined,
       () => undefined,
     ),
-  ).rejects.toMatchObject({ code: 'unauthorized' });
+  ).rejects.toMatchObject({ code: 'login_needed' });
+  expect(page.stored.size).toBe(0);
+});
+
+test('a stream that the next program refuses is not tried again', async () => {
+  let streams = 0;
+  const base = await serve((_request, _body, response) => {
+    streams += 1;
+    if (streams === 1) {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.end(': hello\n\n');
+    } else {
+      json(response, 401, { code: 'token_wrong', message: 'log in again' });
+    }
+  });
+  const page = world(base);
+  page.stored.set('holdfast.token', 'old');
+  const port = await createHttpPort(page);
+  const links: Link[] = [];
+  await port.events(
+    () => undefined,
+    (link) => links.push(link),
+  );
+  await vi.waitFor(() => expect(links).toEqual(['up', 'down', 'refused']), { timeout: 10_000 });
+  expect(streams).toBe(2);
+  expect(page.stored.size).toBe(0);
 });
 
 test('every operation of the table is sent under its own name', async () => {

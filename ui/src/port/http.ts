@@ -51,10 +51,7 @@ export async function createHttpPort(world: HttpWorld): Promise<Port> {
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: JSON.stringify(request),
     });
-    if (response.status === 401) {
-      world.storage.removeItem(TOKEN);
-    }
-    return bodyOf(response);
+    return admitted(world, response);
   }
 
   return {
@@ -88,6 +85,16 @@ async function send(world: HttpWorld, path: string, init: RequestInit): Promise<
   } catch (error) {
     throw new PortError('unreachable', error instanceof Error ? error.message : String(error));
   }
+}
+
+/** The body of a reply; a bearer that is not known (any more) is forgotten. */
+async function admitted(world: HttpWorld, response: Response): Promise<unknown> {
+  if (response.status === 401) {
+    // It ended with the program that gave it.
+    world.storage.removeItem(TOKEN);
+    throw new PortError('login_needed', 'the program behind this page does not know it any more');
+  }
+  return bodyOf(response);
 }
 
 async function bodyOf(response: Response): Promise<unknown> {
@@ -129,7 +136,7 @@ function listen(
       }
       const response = await send(world, '/app/events', { headers, signal: broken.signal });
       if (!response.ok || response.body === null) {
-        await bodyOf(response);
+        await admitted(world, response);
         return;
       }
       opened();
@@ -181,6 +188,10 @@ function listen(
           const refused = portError(error);
           if (first && refused.code !== 'unreachable') {
             reject(refused);
+            return;
+          }
+          if (refused.code === 'login_needed') {
+            link('refused');
             return;
           }
         }

@@ -81,8 +81,11 @@ export interface Operations {
   testProvider(request: wire.ProviderChange): Promise<wire.ProviderCheck>;
 }
 
-/** `up` once events arrive, `down` while the stream is broken and is being tried again. */
-export type Link = 'up' | 'down';
+/**
+ * `up` once events arrive, `down` while the stream is broken and is being tried again, `refused` when
+ * the backend answers and no longer lets this page in: it is not tried again.
+ */
+export type Link = 'up' | 'down' | 'refused';
 
 export interface Port extends Operations {
   /** The native window: it has a folder dialog. */

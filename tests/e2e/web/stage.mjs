@@ -1,0 +1,267 @@
+// What a test stands on: a folder of its own with data and projects, a scripted model, and
+// `holdfast web`, which can be killed and started again on the same address and data.
+//
+// Guarantee: `close` ends every process that was started here and removes the folder.
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..', '..', '..');
+const SOON = 20_000;
+
+/** A program as the environment names it, else that of the everyday build. */
+function program(variable, name) {
+  const target = process.env.CARGO_TARGET_DIR ?? path.join(root, 'target');
+  return process.env[variable] ?? path.join(target, 'debug', name);
+}
+
+/** Waits until `found` answers something; says what was awaited when it never does. */
+export async function until(what, found) {
+  const end = Date.now() + SOON;
+  for (;;) {
+    const answer = await found();
+    if (answer) {
+      return answer;
+    }
+    if (Date.now() > end) {
+      throw new Error(`After ${SOON / 1000} s still waiting for ${what}.`);
+    }
+    await new Promise((resolve) => {
+      setTimeout(resolve, 20);
+    });
+  }
+}
+
+/** A child process whose first line of output is JSON. */
+class Child {
+  static async start(file, words, env) {
+    const child = new Child();
+    child.process = spawn(file, words, {
+      env: { ...process.env, ...env },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    child.said = '';
+    child.process.stderr.on('data', (text) => {
+      child.said += text;
+    });
+    child.ended = new Promise((resolve) => {
+      child.process.on('close', resolve);
+      child.process.on('error', resolve);
+    });
+    const lines = createInterface({ input: child.process.stdout });
+    const line = await Promise.race([
+      new Promise((resolve) => {
+        lines.once('line', resolve);
+      }),
+      child.ended.then((code) => {
+        throw new Error(`${file} ended with ${code} before it was ready: ${child.said}`);
+      }),
+    ]);
+    child.ready = JSON.parse(line);
+    return child;
+  }
+
+  async kill() {
+    this.process.kill('SIGKILL');
+    await this.ended;
+  }
+}
+
+/** A scripted model. A step that was pushed answers one request; without one it says `done`. */
+class Model {
+  static async start(folder) {
+    const model = new Model();
+    const script = path.join(folder, 'script.json');
+    writeFileSync(script, '{}');
+    model.child = await Child.start(
+      program('HOLDFAST_MODEL_SERVER', 'holdfast-model-server'),
+      ['--script', script],
+      {},
+    );
+    model.url = model.child.ready.url;
+    return model;
+  }
+
+  async push(...steps) {
+    for (const step of steps) {
+      await this.#control('push', step);
+    }
+  }
+
+  /** Lets the reply that waits at this gate go on. */
+  release(gate) {
+    return this.#control(`release/${gate}`, {});
+  }
+
+  /** The requests so far. */
+  async requests() {
+    return (await fetch(new URL('/control/requests', this.url))).json();
+  }
+
+  async #control(what, body) {
+    const reply = await fetch(new URL(`/control/${what}`, this.url), {
+      method: 'POST',
+      body: JSON.stringify(body),
+    });
+    const answer = await reply.json();
+    if (!answer.ok) {
+      throw new Error(`The model server refused ${what}: ${answer.error}`);
+    }
+  }
+}
+
+let calls = 0;
+
+/** A reply that calls a tool, with words before it. */
+export function callStep(name, args, text = []) {
+  calls += 1;
+  const call = { id: `call_${calls}`, name, pieces: [JSON.stringify(args)] };
+  return { text, calls: [call] };
+}
+
+/** A free port, so that a second start has the same address as the first. */
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.on('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+export class Stage {
+  /** `model: 'demo'` leaves the configuration out: a machine on which nothing was set up. */
+  static async create({ configured = true } = {}) {
+    const stage = new Stage();
+    stage.folder = mkdtempSync(path.join(tmpdir(), 'holdfast-web-'));
+    stage.data = path.join(stage.folder, 'data');
+    mkdirSync(stage.data, { mode: 0o700 });
+    stage.port = await freePort();
+    stage.model = await Model.start(stage.folder);
+    if (configured) {
+      writeFileSync(
+        path.join(stage.data, 'config.toml'),
+        [
+          'default_model = "scripted/m"',
+          '[providers.scripted]',
+          'kind = "openai"',
+          `base_url = "${stage.model.url}"`,
+          'models = ["m"]',
+          '',
+        ].join('\n'),
+      );
+    }
+    await stage.start();
+    return stage;
+  }
+
+  async start() {
+    this.web = await Child.start(
+      program('HOLDFAST_BIN', 'holdfast'),
+      ['web', '--addr', `127.0.0.1:${this.port}`, '--data', this.data],
+      {
+        // The demo's project goes to the person's home, which is here the test's folder.
+        HOME: this.folder,
+        HOLDFAST_UI: path.join(root, 'ui', 'dist'),
+        HOLDFAST_SUPERVISOR: program('HOLDFAST_SUPERVISOR', 'holdfast-supervisor'),
+      },
+    );
+    this.link = this.web.ready.link;
+    this.token = readFileSync(this.web.ready.tokenFile, 'utf8').trim();
+  }
+
+  /** kill -9: nothing is said goodbye to. */
+  kill() {
+    return this.web.kill();
+  }
+
+  /** A project with these files. */
+  project(name, files = {}) {
+    const folder = path.join(this.folder, name);
+    mkdirSync(folder);
+    for (const [file, content] of Object.entries(files)) {
+      writeFileSync(path.join(folder, file), content);
+    }
+    return folder;
+  }
+
+  /** A path outside of every project. */
+  beside(name) {
+    return path.join(this.folder, name);
+  }
+
+  write(name) {
+    writeFileSync(this.beside(name), '');
+  }
+
+  /** Waits for a file that a command makes. */
+  untilThere(name) {
+    return until(name, () => existsSync(this.beside(name)));
+  }
+
+  /** An operation as another client asks for it: its reply, or `{code, message}`. */
+  async call(operation, request = {}) {
+    const reply = await fetch(`http://127.0.0.1:${this.port}/app/${operation}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${this.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(request),
+    });
+    return reply.json();
+  }
+
+  /** Ends the supervisors that claimed an attempt here, so that nothing is left to ask. */
+  killSupervisors() {
+    const sessions = path.join(this.data, 'sessions');
+    for (const session of readdirSync(sessions)) {
+      const effects = path.join(sessions, session, 'effects');
+      for (const attempt of existsSync(effects) ? readdirSync(effects) : []) {
+        const claim = path.join(effects, attempt, 'start');
+        if (existsSync(claim)) {
+          const { pid, by } = JSON.parse(readFileSync(claim, 'utf8'));
+          if (by === 'supervisor') {
+            endProcess(pid);
+          }
+        }
+      }
+    }
+  }
+
+  async close() {
+    await this.web.kill();
+    if (existsSync(path.join(this.data, 'sessions'))) {
+      this.killSupervisors();
+    }
+    await this.model.child.kill();
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+function endProcess(pid) {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if (error.code !== 'ESRCH') {
+      throw error;
+    }
+  }
+}
+
+/**
+ * A command that makes `<name>-began`, waits for `<name>-gate` and makes `<name>-effect`, all beside
+ * the projects. It ends by itself when the test's folder is gone.
+ */
+export function gatedCommand(stage, name) {
+  const at = (what) => stage.beside(`${name}-${what}`);
+  return (
+    `echo at work; touch '${at('began')}'; ` +
+    `until [ -e '${at('gate')}' ] || [ ! -d '${stage.data}' ]; do sleep 0.05; done; ` +
+    `echo happened >> '${at('effect')}'; echo over`
+  );
+}
