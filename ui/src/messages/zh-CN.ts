@@ -301,7 +301,7 @@ export const zhCN: Record<keyof typeof en, Message> = {
   'first.text':
     '它在你的文件夹里工作，每次产生影响之前先写下证据；崩溃之后，会告诉你哪些已知、哪些未知。',
   'first.demo': '试用演示',
-  'first.demoText': '一个小示例项目、一个任务、一次崩溃和恢复。无需密钥和网络。',
+  'first.demoText': '一个小示例项目和一个任务。可在中途退出，再看它如何恢复。无需密钥和网络。',
   'first.folder': '打开文件夹',
   'first.folderText': '从你自己的项目开始。',
   'first.provider': '连接模型',
