@@ -311,7 +311,8 @@ export const en = {
   'first.text':
     'It works in a folder of yours, writes down the evidence before each effect, and after a crash tells you what is known and what is not.',
   'first.demo': 'Try the demo',
-  'first.demoText': 'A small sample project and a task. Quit in the middle of it and see it come back. No key, no network.',
+  'first.demoText':
+    'A small sample project and a task. Quit in the middle of it and see it come back. No key, no network.',
   'first.folder': 'Open a folder',
   'first.folderText': 'Start with a project of yours.',
   'first.provider': 'Connect a model',
