@@ -1,7 +1,15 @@
 // The real window under WebDriver: a folder of its own, the driver, one session, and what was seen
 // when something went wrong.
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -90,6 +98,24 @@ export class Desk {
       browser.execute(() => document.querySelector('#app')?.childElementCount > 0),
     );
     return browser;
+  }
+
+  /** SIGKILL to the app alone: its page and its driver are left behind, as after a crash. */
+  kill() {
+    const program = realpathSync(this.app);
+    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+      let own = false;
+      try {
+        own =
+          readlinkSync(`/proc/${pid}/exe`) === program &&
+          readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`HOLDFAST_HOME=${this.data}`);
+      } catch {
+        // Gone meanwhile, or another person's.
+      }
+      if (own) {
+        process.kill(Number(pid), 'SIGKILL');
+      }
+    }
   }
 
   async close() {

@@ -4,6 +4,8 @@
 // HOLDFAST_APP names the program; HOLDFAST_SCREENSHOT, when set, gets a picture of the finished task.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
 
 import { Desk, TURN_MS, until } from './driver.mjs';
@@ -111,6 +113,54 @@ test('a restart brings back the tab, the transcript and the draft', async () => 
   assert.equal(now.sessionPath, earlier.sessionPath);
   assert.equal(now.tabId, earlier.tabId);
   await until('the transcript', async () => /check\.sh/.test(await pageText()));
+});
+
+test('c02 killed in the middle of a command, the window comes back with its real result', async () => {
+  const { reply: tab } = await call('start_demo');
+  const runs = path.join(desk.folder, 'runs');
+  const check = path.join(tab.workspaceRoot, 'check.sh');
+  const [first, ...rest] = readFileSync(check, 'utf8').split('\n');
+  writeFileSync(check, [first, `echo run >> '${runs}'`, 'sleep 4', ...rest].join('\n'));
+  const command = async () => {
+    const { reply } = await call('transcript_snapshot', { tabId: tab.tabId });
+    return reply?.items.find(({ tool }) => tool?.name === 'shell')?.tool;
+  };
+
+  await call('submit', { tabId: tab.tabId, input: tab.draft, submissionId: 'demo-again' });
+  const question = await until('the question', async () => {
+    const { reply } = await call('pending_prompts', { tabId: tab.tabId });
+    return reply?.[0]?.approval;
+  });
+  const { id, generation } = question;
+  await call('approve', {
+    tabId: tab.tabId,
+    id,
+    generation,
+    allow: true,
+    scope: 'once',
+    reason: '',
+  });
+  await until('the command to run', () => existsSync(runs));
+  const draft = 'written before the end';
+  await call('save_draft', { tabId: tab.tabId, text: draft });
+  desk.kill();
+  await browser.deleteSession().catch(() => {});
+
+  browser = await desk.open();
+  const found = await until('the real result', async () => {
+    const tool = await command();
+    return tool?.resultSource === 'recovered' && tool;
+  });
+  assert.equal(found.state, 'failed');
+  assert.equal(found.exitCode, 1);
+  assert.equal(readFileSync(runs, 'utf8'), 'run\n', 'the command ran once');
+  const { reply: layout } = await call('get_layout');
+  assert.equal(layout.tabs.find(({ tabId }) => tabId === tab.tabId)?.draft, draft);
+  const { reply: now } = await call('get_runtime_state_snapshot');
+  const row = now.sessions.find(({ tabId }) => tabId === tab.tabId);
+  assert.equal(row.state.phase, 'idle');
+  assert.equal(row.state.turnStatus, 'interrupted');
+  assert.equal(row.state.unresolved, 0);
 });
 
 test('the page runs no foreign script, reaches no address, and calls only what is granted', async () => {
