@@ -36,7 +36,7 @@ impl Backend {
         })?;
         let config = Config::read(&data.join("config.toml"))?;
         let keychain = Keychain {
-            service: format!("holdfast{}", home.suffix),
+            service: holdfast_desktop::keychain_service(&home.folder),
         };
         let keys = Arc::new(StoredKeys::new(&data, Some(Arc::new(keychain))));
         let models = ConfiguredModels::new(config.clone(), RequestLimits::default())

@@ -1,7 +1,7 @@
 // The model's text as blocks: code blocks apart, all else as sanitised HTML.
 //
 // Guarantees: no script, style, form, frame or image of the model's reaches the page; raw HTML is
-// shown as text; images are links; links are http, https or mailto and open outside.
+// shown as text; images are links; links are http or https and open outside.
 
 import DOMPurify from 'dompurify';
 import { Marked, type Token } from 'marked';
@@ -17,7 +17,7 @@ const TAGS = [
   'a', 'blockquote', 'br', 'code', 'del', 'em', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'li',
   'ol', 'p', 'pre', 'span', 'strong', 'table', 'tbody', 'td', 'th', 'thead', 'tr', 'ul',
 ]; // prettier-ignore
-const LINK = /^(?:https?:|mailto:)/i;
+const LINK = /^https?:/i;
 
 const escapes: Record<string, string> = {
   '&': '&amp;',

@@ -48,7 +48,7 @@ pub(crate) fn parts(data: PathBuf, workspace: Option<PathBuf>) -> anyhow::Result
         )
     })?;
     let config = Config::read(&data.join("config.toml"))?;
-    let keys = Arc::new(StoredKeys::new(&data, Some(keychain())));
+    let keys = Arc::new(StoredKeys::new(&data, Some(keychain(&data))));
     let models =
         ConfiguredModels::new(config.clone(), RequestLimits::default()).with_keys(keys.clone());
     let mut options = HostOptions::new(

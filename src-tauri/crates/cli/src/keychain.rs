@@ -2,30 +2,35 @@
 //!
 //! Guarantee: blocking, and never with a key in an error.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use holdfast_desktop::KeyStore;
+use holdfast_desktop::{KeyStore, keychain_service};
 use keyring::Entry;
-
-/// Name under which keys are kept.
-const SERVICE: &str = "dev.holdfast.provider-key";
 
 /// The keychain of this system.
 #[derive(Debug)]
-struct Keychain;
-
-/// The keychain; what can't be reached is said by each use of it.
-pub(crate) fn keychain() -> Arc<dyn KeyStore> {
-    Arc::new(Keychain)
+struct Keychain {
+    /// Name under which the data folder's keys are kept.
+    service: String,
 }
 
-fn entry(provider: &str) -> Result<Entry, String> {
-    Entry::new(SERVICE, provider).map_err(|error| error.to_string())
+/// The keychain; what can't be reached is said by each use of it.
+pub(crate) fn keychain(data: &Path) -> Arc<dyn KeyStore> {
+    Arc::new(Keychain {
+        service: keychain_service(data),
+    })
+}
+
+impl Keychain {
+    fn entry(&self, provider: &str) -> Result<Entry, String> {
+        Entry::new(&self.service, provider).map_err(|error| error.to_string())
+    }
 }
 
 impl KeyStore for Keychain {
     fn read(&self, provider: &str) -> Result<Option<String>, String> {
-        match entry(provider)?.get_password() {
+        match self.entry(provider)?.get_password() {
             Ok(key) => Ok(Some(key)),
             Err(keyring::Error::NoEntry) => Ok(None),
             Err(error) => Err(error.to_string()),
@@ -33,7 +38,7 @@ impl KeyStore for Keychain {
     }
 
     fn store(&self, provider: &str, key: &str) -> Result<(), String> {
-        entry(provider)?
+        self.entry(provider)?
             .set_password(key)
             .map_err(|error| error.to_string())
     }

@@ -18,6 +18,13 @@ const MAX_BYTES: u64 = 1024 * 1024;
 /// Longest wait for the keychain.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The name under which a data folder's keys are in the keychain: the same for every program, so
+/// that a key saved in the window is found by the command line, and another for every folder.
+pub fn keychain_service(data: &Path) -> String {
+    let digest = holdfast_domain::canonical::sha256_hex(data.as_os_str().as_encoded_bytes());
+    format!("holdfast.{}", digest.get(..16).unwrap_or(&digest))
+}
+
 /// A keychain of the system; the binaries bring it.
 pub trait KeyStore: Send + Sync {
     /// The key of that provider.

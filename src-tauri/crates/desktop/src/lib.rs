@@ -25,4 +25,4 @@ pub use demo::default_folder as default_demo_folder;
 pub use desktop::{Desktop, DesktopOptions};
 pub use error::DesktopError;
 pub use events::Events;
-pub use keys::{Kept, KeyStore, StoredKeys};
+pub use keys::{Kept, KeyStore, StoredKeys, keychain_service};
