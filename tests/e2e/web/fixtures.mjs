@@ -12,10 +12,15 @@ export { callStep, gatedCommand, until } from './stage.mjs';
 export const test = base.extend({
   /** false: a machine on which nothing was set up. */
   configured: [true, { option: true }],
+  /** A wire between page and program, `stage.wire`, that a test can cut. */
+  wired: [false, { option: true }],
 
   // Playwright reads the names of what a fixture needs from this pattern.
-  stage: async ({ configured }, use) => {
+  stage: async ({ configured, wired }, use) => {
     const stage = await Stage.create({ configured });
+    if (wired) {
+      await stage.throughWire();
+    }
     await use(stage);
     await stage.close();
   },
@@ -83,7 +88,7 @@ export class DeskPage {
     this.log = page.getByRole('log');
     this.tabs = page.getByRole('tab');
     this.panel = page.locator('aside[aria-label="Unknown outcomes"]');
-    this.banner = page.getByText(/with an unknown outcome block/);
+    this.banner = page.getByRole('status').filter({ hasText: /with an unknown outcome block/ });
     this.unsynced = page.getByText(/^Not synced: this is the last known state/);
   }
 
@@ -114,6 +119,11 @@ export class DeskPage {
 
   card(text) {
     return this.cards.filter({ hasText: text });
+  }
+
+  /** The word that says what is known of a call. */
+  stateOf(card) {
+    return card.locator('.state');
   }
 
   async idle() {

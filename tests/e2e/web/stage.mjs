@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
@@ -136,8 +136,53 @@ function freePort() {
   });
 }
 
+/** A way to a port that can be cut while the program behind it goes on. */
+class Wire {
+  #open = new Set();
+
+  /** The same port on another loopback address: the program knows itself by it too. */
+  static async to(port) {
+    const wire = new Wire();
+    wire.port = port;
+    wire.host = '127.0.0.2';
+    await wire.mend();
+    return wire;
+  }
+
+  /** Ends every connection and lets none begin. */
+  async cut() {
+    const closed = new Promise((resolve) => {
+      this.server.close(resolve);
+    });
+    this.#open.forEach((socket) => socket.destroy());
+    await closed;
+  }
+
+  mend() {
+    this.server = createServer((near) => {
+      const far = connect(this.port, '127.0.0.1');
+      for (const [socket, other] of [
+        [near, far],
+        [far, near],
+      ]) {
+        this.#open.add(socket);
+        socket.on('error', () => other.destroy());
+        socket.on('close', () => {
+          this.#open.delete(socket);
+          other.destroy();
+        });
+        socket.pipe(other);
+      }
+    });
+    return new Promise((resolve, reject) => {
+      this.server.on('error', reject);
+      this.server.listen(this.port, this.host, resolve);
+    });
+  }
+}
+
 export class Stage {
-  /** `model: 'demo'` leaves the configuration out: a machine on which nothing was set up. */
+  /** `configured: false`: a machine on which nothing was set up. */
   static async create({ configured = true } = {}) {
     const stage = new Stage();
     stage.folder = mkdtempSync(path.join(tmpdir(), 'holdfast-web-'));
@@ -175,6 +220,12 @@ export class Stage {
     );
     this.link = this.web.ready.link;
     this.token = readFileSync(this.web.ready.tokenFile, 'utf8').trim();
+  }
+
+  /** Puts a wire between page and program that can be cut; the link leads through it. */
+  async throughWire() {
+    this.wire = await Wire.to(this.port);
+    this.link = this.link.replace('127.0.0.1', this.wire.host);
   }
 
   /** kill -9: nothing is said goodbye to. */
@@ -234,6 +285,7 @@ export class Stage {
   }
 
   async close() {
+    await this.wire?.cut();
     await this.web.kill();
     if (existsSync(path.join(this.data, 'sessions'))) {
       this.killSupervisors();

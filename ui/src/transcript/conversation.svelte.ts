@@ -27,6 +27,7 @@ export class Conversation {
   atBeginning = $state(false);
   /** Questions that the backend no longer takes an answer to. */
   readonly gone = new SvelteSet<string>();
+  readonly #kept = new Map<string, PendingPrompt>();
   /** Cards that the person opened or closed, by call id. */
   readonly opened = new SvelteMap<string, boolean>();
 
@@ -103,9 +104,26 @@ export class Conversation {
     return this.#assembly.seenRunning.has(callId);
   }
 
-  /** An answered question that the backend no longer names. */
+  /**
+   * Keeps a question on screen while its answer is on the way, also when it is answered elsewhere
+   * meanwhile: what became of the answer has to be told.
+   */
+  keep(prompt: PendingPrompt): void {
+    this.#kept.set(prompt.promptId, prompt);
+  }
+
+  /** The question is no longer kept; it stays while the backend still names it. */
+  release(promptId: string): void {
+    this.#kept.delete(promptId);
+    this.#publish();
+  }
+
+  /** A question that can't be answered any more, read and closed by the person. */
   forget(promptId: string): void {
-    this.prompts = this.prompts.filter((prompt) => prompt.promptId !== promptId);
+    this.#assembly.prompts = this.#assembly.prompts.filter(
+      (prompt) => prompt.promptId !== promptId,
+    );
+    this.release(promptId);
   }
 
   close(): void {
@@ -152,7 +170,11 @@ export class Conversation {
     this.items = assembly.items;
     this.live = assembly.live;
     this.progress = assembly.progress;
-    this.prompts = assembly.prompts;
+    const named = new Set(assembly.prompts.map((prompt) => prompt.promptId));
+    this.prompts = [
+      ...[...this.#kept.values()].filter((prompt) => !named.has(prompt.promptId)),
+      ...assembly.prompts,
+    ];
     this.usage = assembly.usage;
     this.ending = assembly.ending;
     this.retrying = assembly.retrying;
