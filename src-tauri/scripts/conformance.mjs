@@ -4,7 +4,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-import { files, proofs } from './proofs.mjs';
+import { files, pageProofs, proofs } from './proofs.mjs';
 import { root } from './programs.mjs';
 import { Failure, runMain, say } from './terminal.mjs';
 
@@ -32,6 +32,12 @@ function table() {
   const found = files(root, ['src-tauri', 'tests', 'bench', 'ui'], '.rs').flatMap((file) =>
     proofs(readFileSync(path.join(root, file), 'utf8')).map((proof) => ({ ...proof, file })),
   );
+  for (const ending of ['.test.ts', '.test.mjs', '.spec.mjs', '.spec.ts']) {
+    for (const file of files(root, ['src-tauri', 'tests', 'ui'], ending)) {
+      const own = pageProofs(readFileSync(path.join(root, file), 'utf8'));
+      found.push(...own.map((proof) => ({ ...proof, file })));
+    }
+  }
   const rows = rules.flatMap(({ rule, title, inForce }) => {
     const own = found
       .filter((proof) => proof.rule === rule)

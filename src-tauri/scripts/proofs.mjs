@@ -1,4 +1,4 @@
-// Finding the tests that are named after a rule, in Rust sources.
+// Finding the tests that are named after a rule, in Rust sources and in those of the pages.
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 
@@ -21,13 +21,21 @@ export function files(checkout, folders, extension) {
   return found.sort();
 }
 
-/** `tr_05_…` → `TR-05`, `c10_…` → `C10`, anything else → null. */
+/** `tr_05_…` → `TR-05`, `c10_…` → `C10`, anything else → null. A space does for the last `_`. */
 export function ruleOf(test) {
-  const rule = /^(?:(tr|rs|sv)_|c)(\d\d)_/.exec(test);
+  const rule = /^(?:(tr|rs|sv)_|c)(\d\d)[_ ]/.exec(test);
   if (!rule) {
     return null;
   }
   return rule[1] ? `${rule[1].toUpperCase()}-${rule[2]}` : `C${rule[2]}`;
+}
+
+/** The tests of a script or page, `test('rs_22 …')`, that prove a rule: `[{ rule, test }]`. */
+export function pageProofs(source) {
+  return [...source.matchAll(/\btest\(\s*(['"`])(.*?)\1/g)].flatMap(([, , test]) => {
+    const rule = ruleOf(test);
+    return rule ? [{ rule, test }] : [];
+  });
 }
 
 /** The tests of a Rust source that prove a rule: `[{ rule, test }]`. */

@@ -36,7 +36,7 @@ fn rules() -> Vec<Rule> {
 fn rule_of(test: &str) -> Option<String> {
     let two_digits = |rest: &str| {
         let (digits, tail) = rest.split_at_checked(2)?;
-        (digits.bytes().all(|byte| byte.is_ascii_digit()) && tail.starts_with('_'))
+        (digits.bytes().all(|byte| byte.is_ascii_digit()) && tail.starts_with(['_', ' ']))
             .then(|| digits.to_owned())
     };
     for (prefix, family) in [("tr_", "TR-"), ("rs_", "RS-"), ("sv_", "SV-"), ("c", "C")] {
@@ -62,11 +62,40 @@ fn tests_in(source: &str) -> Vec<&str> {
     names
 }
 
+/// The names of the tests of a script or page: `test('…')`.
+fn page_tests_in(source: &str) -> Vec<&str> {
+    source
+        .match_indices("test(")
+        .filter(|(place, _)| {
+            let before = source[..*place].chars().next_back();
+            before.is_none_or(|c| !c.is_alphanumeric() && c != '_')
+        })
+        .filter_map(|(place, call)| {
+            let rest = source[place + call.len()..].trim_start();
+            let quote = rest.chars().next().filter(|c| "'\"`".contains(*c))?;
+            rest[1..].split_once(quote).map(|(name, _)| name)
+        })
+        .filter(|name| !name.contains('\n'))
+        .collect()
+}
+
 fn in_the_sources() -> BTreeSet<Proof> {
-    sources(&["rs"])
+    let is_page_test = |name: &str| {
+        [".test.ts", ".test.mjs", ".spec.ts", ".spec.mjs"]
+            .iter()
+            .any(|ending| name.ends_with(ending))
+    };
+    sources(&["rs", "ts", "mjs"])
         .iter()
         .flat_map(|source| {
-            tests_in(&source.text).into_iter().filter_map(|test| {
+            let names = if source.is("rs") {
+                tests_in(&source.text)
+            } else if is_page_test(&source.name) {
+                page_tests_in(&source.text)
+            } else {
+                Vec::new()
+            };
+            names.into_iter().filter_map(|test| {
                 Some(Proof {
                     rule: rule_of(test)?,
                     test: test.to_owned(),
@@ -149,4 +178,7 @@ fn rules_and_tests_are_recognised() {
     let source = "#[test]\nfn plain() {}\nfn no_test() {}\n\
         #[tokio::test(flavor = \"multi_thread\")]\n// why\n#[cfg(unix)]\nasync fn tr_01_x() {}\n";
     assert_eq!(tests_in(source), ["plain", "tr_01_x"]);
+    let page = "test('rs_22 it', () => {});\n  test(\n    \"c02 that\",\n  );\nattest('no');";
+    assert_eq!(page_tests_in(page), ["rs_22 it", "c02 that"]);
+    assert_eq!(rule_of("rs_22 it").as_deref(), Some("RS-22"));
 }
