@@ -67,6 +67,12 @@ export function buildPrograms() {
   return cargoBuild(['-p', 'holdfast-cli', '-p', 'holdfast-supervisor']);
 }
 
+/** The programs as a person uses them, and the scripted model that the browser tests talk to. */
+export function buildForBrowser() {
+  const crates = ['holdfast-cli', 'holdfast-supervisor', 'holdfast-testkit'];
+  return cargoBuild([...crates.flatMap((name) => ['-p', name]), '--bins']);
+}
+
 /**
  * The programs with stop points, which the acceptance tests kill at chosen places, copied aside; and
  * the window, an ordinary one. Needs the pages.
@@ -95,7 +101,11 @@ export async function buildStoppablePrograms() {
     copies[name] = copy;
   }
   const plain = await cargoBuild(['--workspace', '--bins', ...PAGES_INSIDE]);
-  return { ...copies, 'holdfast-app': plain['holdfast-app'] };
+  return {
+    ...copies,
+    'holdfast-app': plain['holdfast-app'],
+    'holdfast-model-server': plain['holdfast-model-server'],
+  };
 }
 
 /** A path as a person wants to read it. */

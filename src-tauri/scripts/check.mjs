@@ -27,7 +27,7 @@ const checks = [
       '--max-warnings=0',
       ...(write ? ['--fix'] : []),
       'src-tauri/scripts',
-      'tests/e2e/window',
+      'tests/e2e',
     ],
   ],
   ...(write ? [] : [['pages', 'npm', ['run', '--silent', 'check', '-w', 'ui']]]),

@@ -57,8 +57,10 @@ export default [
     },
   },
   {
-    // What is handed to the window runs in its page.
-    files: ['tests/e2e/window/*.mjs'],
-    languageOptions: { globals: { document: 'readonly', window: 'readonly' } },
+    // What is handed to the window or the browser runs in its page.
+    files: ['tests/e2e/**/*.mjs'],
+    languageOptions: {
+      globals: { document: 'readonly', getComputedStyle: 'readonly', window: 'readonly' },
+    },
   },
 ];

@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 
+import { chromium } from './browser.mjs';
 import { addToPath, mustRun, root, textOf, which } from './programs.mjs';
 import { Failure, heading, say } from './terminal.mjs';
 
@@ -40,20 +41,33 @@ const TO_TEST = [
   { program: 'WebKitWebDriver', apt: 'webkit2gtk-driver', only: ['linux'] },
 ];
 
+// The browser tests drive the system's own browser.
+const TO_BROWSE = [
+  { program: 'chromium', apt: 'chromium', only: ['linux'], isThere: () => chromium() !== null },
+];
+
 /** The proxy that speaks WebDriver for the window. */
 const TAURI_DRIVER = '2.1.0';
 
 /**
  * Sees to everything that building needs; with `{ window: true }` also to what the window needs,
- * with `{ tests: true }` to what the tests need, and with `{ driver: true }` to what drives the
+ * with `{ tests: true }` to what the tests need, with `{ browser: true }` to a browser, and with `{ driver: true }` to what drives the
  * window.
  */
-export async function setUp({ tests = false, window = tests, driver = false } = {}) {
+export async function setUp({
+  tests = false,
+  window = tests,
+  driver = false,
+  browser = driver,
+} = {}) {
   heading('What this machine needs');
   checkNode();
-  const wanted = [...TO_BUILD, ...(window ? TO_START : []), ...(tests ? TO_TEST : [])].filter(
-    (need) => !need.only || need.only.includes(process.platform),
-  );
+  const wanted = [
+    ...TO_BUILD,
+    ...(window ? TO_START : []),
+    ...(tests ? TO_TEST : []),
+    ...(browser ? TO_BROWSE : []),
+  ].filter((need) => !need.only || need.only.includes(process.platform));
   const missing = wanted.filter((need) => !isThere(need));
   if (missing.length > 0) {
     await install(missing);
@@ -70,7 +84,10 @@ export async function setUp({ tests = false, window = tests, driver = false } = 
   say('Everything is there.');
 }
 
-function isThere({ program, library }) {
+function isThere({ program, library, isThere: look }) {
+  if (look) {
+    return look();
+  }
   return library ? textOf('pkg-config', ['--exists', library]) !== null : which(program) !== null;
 }
 

@@ -43,6 +43,18 @@ export class Tally {
     }
   }
 
+  /** One line of Playwright's list: the sums at its end, and below them the tests that failed. */
+  playwrightLine(line) {
+    const sum = /^ {2}(\d+) (passed|failed|flaky|interrupted|did not run)\b/.exec(line);
+    if (sum) {
+      this[sum[2] === 'passed' ? 'passed' : 'failed'] += Number(sum[1]);
+    }
+    const test = /^ {4}(\S+\.spec\.\S+:\d+:\d+ .+?) ?─*$/.exec(line);
+    if (test) {
+      this.failures.push(test[1]);
+    }
+  }
+
   /** The end of one command: `before` is the number of failures when it began. */
   ended(name, code, before) {
     if (code !== 0 && this.failed === before) {

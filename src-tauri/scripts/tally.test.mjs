@@ -34,6 +34,26 @@ test('a program that crashed is a failure', () => {
   assert.equal(tally.failed, 1);
 });
 
+test('the sums of Playwright are added up, and whatever did not pass is a failure', () => {
+  const tally = new Tally();
+  for (const line of [
+    '  ✓  1 tests/e2e/web/a.spec.mjs:5:1 › first (4.4s)',
+    '  ✘  2 tests/e2e/web/a.spec.mjs:9:1 › second (20.0s)',
+    '  1) tests/e2e/web/a.spec.mjs:9:1 › second ─────',
+    '    Error: 7 passed is not what was expected',
+    '  1 failed',
+    '    tests/e2e/web/a.spec.mjs:9:1 › second ─────',
+    '  1 did not run',
+    '  21 passed (1.4m)',
+  ]) {
+    tally.playwrightLine(line);
+  }
+  assert.deepEqual(
+    [tally.passed, tally.failed, tally.failures],
+    [21, 2, ['tests/e2e/web/a.spec.mjs:9:1 › second']],
+  );
+});
+
 test('a flat TAP stream is counted line by line', () => {
   const tally = new Tally();
   for (const line of [

@@ -5,6 +5,7 @@
 // more on a fresh machine than it saves.
 import path from 'node:path';
 
+import { browserTest } from './browser.mjs';
 import { PAGES_INSIDE, buildPages, buildStoppablePrograms, shown } from './build.mjs';
 import { seeToPackages } from './packages.mjs';
 import { files } from './proofs.mjs';
@@ -45,6 +46,13 @@ await runMain(async () => {
   });
 
   if (process.platform === 'linux') {
+    heading('The browser');
+    const { args, env } = browserTest(programs);
+    await count(tally, process.execPath, args, {
+      onLine: (line) => tally.playwrightLine(line),
+      env,
+    });
+
     heading('The window, without a screen');
     await count(tally, 'xvfb-run', windowTest(), {
       onLine: (line) => tally.nodeLine(line),

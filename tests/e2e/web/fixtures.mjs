@@ -9,68 +9,6 @@ import { Stage } from './stage.mjs';
 export { expect };
 export { callStep, gatedCommand, until } from './stage.mjs';
 
-export const test = base.extend({
-  /** false: a machine on which nothing was set up. */
-  configured: [true, { option: true }],
-  /** A wire between page and program, `stage.wire`, that a test can cut. */
-  wired: [false, { option: true }],
-
-  // Playwright reads the names of what a fixture needs from this pattern.
-  stage: async ({ configured, wired }, use) => {
-    const stage = await Stage.create({ configured });
-    if (wired) {
-      await stage.throughWire();
-    }
-    await use(stage);
-    await stage.close();
-  },
-
-  /** What went wrong in the page; `outage()` says that requests may fail from now on. */
-  problems: async ({ page }, use) => {
-    const seen = [];
-    let outage = false;
-    page.on('pageerror', (error) => seen.push(`thrown: ${error.message}`));
-    page.on('console', (line) => {
-      const isNetwork = /Failed to load resource/.test(line.text());
-      if (line.type() === 'error' && !(outage && isNetwork)) {
-        seen.push(`console: ${line.text()}`);
-      }
-    });
-    page.on('requestfailed', (request) => {
-      // A stream ends with its page.
-      const isStream = request.url().endsWith('/app/events');
-      if (!outage && !isStream) {
-        seen.push(`request: ${request.url()} ${request.failure()?.errorText}`);
-      }
-    });
-    page.on('response', (response) => {
-      if (!outage && response.status() >= 400) {
-        seen.push(`response: ${response.url()} ${response.status()}`);
-      }
-    });
-    await page.addInitScript(() => {
-      document.addEventListener('securitypolicyviolation', (event) => {
-        console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`);
-      });
-    });
-    await use({
-      seen,
-      outage() {
-        outage = true;
-      },
-    });
-    expect(seen).toEqual([]);
-  },
-
-  /** The page after it was let in by its link. */
-  desk: async ({ page, stage, problems }, use) => {
-    const desk = new DeskPage(page, stage, problems);
-    await page.goto(stage.link);
-    await expect(desk.projects).toBeVisible();
-    await use(desk);
-  },
-});
-
 /** The page as a person sees it. */
 export class DeskPage {
   constructor(page, stage, problems) {
@@ -146,3 +84,65 @@ export class DeskPage {
     await expect(this.projects).toBeVisible();
   }
 }
+
+export const test = base.extend({
+  /** false: a machine on which nothing was set up. */
+  configured: [true, { option: true }],
+  /** A wire between page and program, `stage.wire`, that a test can cut. */
+  wired: [false, { option: true }],
+
+  // Playwright reads the names of what a fixture needs from this pattern.
+  stage: async ({ configured, wired }, use) => {
+    const stage = await Stage.create({ configured });
+    if (wired) {
+      await stage.throughWire();
+    }
+    await use(stage);
+    await stage.close();
+  },
+
+  /** What went wrong in the page; `outage()` says that requests may fail from now on. */
+  problems: async ({ page }, use) => {
+    const seen = [];
+    let outage = false;
+    page.on('pageerror', (error) => seen.push(`thrown: ${error.message}`));
+    page.on('console', (line) => {
+      const isNetwork = /Failed to load resource/.test(line.text());
+      if (line.type() === 'error' && !(outage && isNetwork)) {
+        seen.push(`console: ${line.text()}`);
+      }
+    });
+    page.on('requestfailed', (request) => {
+      // A stream ends with its page.
+      const isStream = request.url().endsWith('/app/events');
+      if (!outage && !isStream) {
+        seen.push(`request: ${request.url()} ${request.failure()?.errorText}`);
+      }
+    });
+    page.on('response', (response) => {
+      if (!outage && response.status() >= 400) {
+        seen.push(`response: ${response.url()} ${response.status()}`);
+      }
+    });
+    await page.addInitScript(() => {
+      document.addEventListener('securitypolicyviolation', (event) => {
+        console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`);
+      });
+    });
+    await use({
+      seen,
+      outage() {
+        outage = true;
+      },
+    });
+    expect(seen).toEqual([]);
+  },
+
+  /** The page after it was let in by its link. */
+  desk: async ({ page, stage, problems }, use) => {
+    const desk = new DeskPage(page, stage, problems);
+    await page.goto(stage.link);
+    await expect(desk.projects).toBeVisible();
+    await use(desk);
+  },
+});

@@ -51,10 +51,7 @@ async function tabOrder(page) {
   });
 }
 
-test('Tab reaches every control in order: first run, a question, settings', async ({
-  desk,
-  stage,
-}) => {
+test('Tab reaches every control in order: first run, and a question', async ({ desk, stage }) => {
   const first = await tabOrder(desk.page);
   expect(first).toMatchObject({ missed: [], inOrder: true });
   expect(first.reached).toBeGreaterThan(4);
@@ -158,10 +155,8 @@ test('the palette opens by Ctrl+K, finds by typing, and Escape gives the focus b
   await expect(desk.tabs.nth(0)).toHaveAttribute('aria-selected', 'true');
 });
 
-test('language and theme change at once, and are the same after a reload', async ({
-  desk,
-  page,
-}) => {
+test('language and theme change at once, and are the same after a reload', async ({ desk }) => {
+  const { page } = desk;
   const html = page.locator('html');
   const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   await expect(html).toHaveAttribute('data-theme', 'light');

@@ -27,7 +27,7 @@ async function crash(desk, ...names) {
   await desk.enter();
 }
 
-test('an unknown outcome blocks writes until it was inspected and confirmed; then the work goes on', async ({
+test('tr_33 an unknown outcome blocks writes until it was inspected and confirmed; then the work goes on', async ({
   desk,
   stage,
 }) => {
@@ -75,7 +75,7 @@ test('an unknown outcome blocks writes until it was inspected and confirmed; the
   expect(existsSync(path.join(stage.folder, 'lost', 'late.txt'))).toBe(true);
 });
 
-test('going on without knowing lifts the barrier and never looks like success', async ({
+test('tr_34 going on without knowing lifts the barrier and never looks like success', async ({
   desk,
 }) => {
   await leaveUnknown(desk, 'gone');
@@ -91,7 +91,7 @@ test('going on without knowing lifts the barrier and never looks like success', 
   await expect(desk.banner).toHaveCount(0);
 });
 
-test('a process that is still alive is said to be, and nothing can be decided meanwhile', async ({
+test('c32 a process that is still alive is said to be, and nothing can be decided meanwhile', async ({
   desk,
   stage,
   problems,
@@ -121,7 +121,7 @@ test('a process that is still alive is said to be, and nothing can be decided me
   await expect(desk.panel.getByText('Nothing is unknown')).toBeVisible();
 });
 
-test('a reply of recovery that comes after the session was switched is dropped', async ({
+test('tr_40 a reply of recovery that comes after the session was switched is dropped', async ({
   desk,
   page,
 }) => {

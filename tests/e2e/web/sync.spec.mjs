@@ -6,7 +6,7 @@ import { callStep, expect, gatedCommand, test } from './fixtures.mjs';
 
 test.use({ wired: true });
 
-test('while the backend is out of reach the facts stay, Send and Stop pause; then all is confirmed without a reload', async ({
+test('rs_25 while the backend is out of reach the facts stay, Send and Stop pause; then all is confirmed without a reload', async ({
   desk,
   stage,
   problems,
@@ -54,7 +54,7 @@ test('while the backend is out of reach the facts stay, Send and Stop pause; the
   expect(readFileSync(stage.beside('away-effect'), 'utf8'), 'it ran once').toBe('happened\n');
 });
 
-test('a message whose answer was lost is not sent twice', async ({
+test('rs_16 a message whose answer was lost is not sent twice', async ({
   desk,
   stage,
   problems,

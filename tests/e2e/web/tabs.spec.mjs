@@ -4,7 +4,7 @@ import path from 'node:path';
 
 import { callStep, DeskPage, expect, gatedCommand, test } from './fixtures.mjs';
 
-test('two tabs work at once; switching loses nothing; a question elsewhere is a badge and is answered there', async ({
+test('rs_15 two tabs work at once; switching loses nothing; a question elsewhere is a badge and is answered there', async ({
   desk,
   stage,
 }) => {
@@ -53,7 +53,7 @@ test('two tabs work at once; switching loses nothing; a question elsewhere is a 
   await expect(desk.composer).toHaveValue('a draft on the left');
 });
 
-test('a question is answered once; a second client’s late answer says that it is no longer pending', async ({
+test('rs_15 a question is answered once; a second client’s late answer says that it is no longer pending', async ({
   desk,
   stage,
   browser,
