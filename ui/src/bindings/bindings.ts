@@ -692,6 +692,11 @@ export type OutputPage = {
 	length: number,
 	/**  Text, with a visible mark in place of bytes that are no UTF-8. */
 	text: string,
+	/**
+	 *  Where the next page begins. A character is never cut: this page ends before one that is not
+	 *  all there yet.
+	 */
+	next: number,
 	/**  There is more behind it now. */
 	more: boolean,
 };

@@ -139,6 +139,7 @@ pub struct OutputPage {
     pub text: String,
     /// Where the next page begins. A character is never cut: this page ends before one that is not
     /// all there yet.
+    #[specta(type = f64)]
     pub next: u64,
     /// There is more behind it now.
     pub more: bool,
