@@ -105,11 +105,9 @@ async fn follow(
 ) -> anyhow::Result<bool> {
     let mut out = std::io::stdout();
     match frame.event {
-        Event::Text { text: part } => {
-            if text {
-                write!(out, "{part}")?;
-                out.flush()?;
-            }
+        Event::Text { text: part } if text => {
+            write!(out, "{part}")?;
+            out.flush()?;
         }
         Event::Message { item } if item.kind == "assistant" => {
             if let Some(message) = item.text.filter(|message| !message.is_empty()) {
