@@ -17,9 +17,7 @@ export default defineConfig({
   workers: 2,
   timeout: 120_000,
   expect: { timeout: SOON },
-  reporter: process.env.HOLDFAST_E2E_REPORT
-    ? [['list'], ['json', { outputFile: process.env.HOLDFAST_E2E_REPORT }]]
-    : [['list']],
+  reporter: 'list',
   use: {
     actionTimeout: SOON,
     navigationTimeout: SOON,

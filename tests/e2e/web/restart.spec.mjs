@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
-import { callStep, expect, gatedCommand, test, until } from './fixtures.mjs';
+import { callStep, expect, gatedCommand, test } from './fixtures.mjs';
 
 const DRAFT = 'half a thought, kept for later';
 
@@ -16,8 +16,13 @@ test('kill -9 in a command: tab, draft, the real result and the truthful state a
   await desk.say('Run it');
   await desk.allowOnce('at work');
   await stage.untilThere('one-began');
+  // Kept is what was answered.
+  const kept = desk.page.waitForResponse(
+    (reply) =>
+      reply.url().endsWith('/app/save_draft') && reply.request().postDataJSON().text === DRAFT,
+  );
   await desk.composer.fill(DRAFT);
-  await until('the draft', async () => (await stage.call('get_layout')).tabs[0].draft === DRAFT);
+  expect((await kept).ok()).toBe(true);
   const before = await stage.call('get_layout');
 
   problems.outage();

@@ -143,6 +143,7 @@ export const en = {
   'tool.noOutput': 'No output',
   'tool.soFar': 'Output so far',
   'tool.nothingYet': 'No output yet',
+  'tool.outputLater': 'Its output is shown when it has ended.',
   'tool.exit': 'exit {code}',
   'tool.showAll': 'Show all of the output',
   'tool.showingMore': 'Loading…',

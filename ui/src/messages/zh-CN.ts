@@ -136,6 +136,7 @@ export const zhCN: Record<keyof typeof en, Message> = {
   'tool.noOutput': '没有输出',
   'tool.soFar': '目前的输出',
   'tool.nothingYet': '还没有输出',
+  'tool.outputLater': '结束后会显示它的输出。',
   'tool.exit': '退出码 {code}',
   'tool.showAll': '显示全部输出',
   'tool.showingMore': '正在加载…',
