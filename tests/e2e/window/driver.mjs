@@ -121,6 +121,8 @@ export class Desk {
   async close() {
     this.driver.kill('SIGTERM');
     await this.ended;
+    // The driver forgets an app whose page it lost; left alone it would hold the tests' output open.
+    this.kill();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

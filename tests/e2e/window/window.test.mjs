@@ -23,7 +23,7 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.deleteSession();
+  await browser?.deleteSession().catch(() => {});
   await desk?.close();
 });
 
