@@ -98,6 +98,31 @@ async fn sv_06_a_host_of_another_start_time_is_no_host() {
 }
 
 #[tokio::test]
+async fn c32_supervisor_and_command_killed_together_mean_lost_with_nobody_left() {
+    let stage = Stage::new();
+    let request = stage.request("echo ran >> ledger; echo $$ > pids; exec sleep 600");
+    let mut attachment = stage.start(&request);
+    let command = pids(&stage.work("pids"), 1)[0];
+    // As when a whole control group is killed: the supervisor first, so that it can't tell.
+    signal(stage.supervisor_of(&request), Signal::KILL);
+    signal(command, Signal::KILL);
+    let lost = loop {
+        match next(&mut attachment).await {
+            Progress::Output(_) => {}
+            other => break other,
+        }
+    };
+    // The command may be seen for the moment until the system has taken it away.
+    assert!(matches!(lost, Progress::Lost { .. }), "{lost:?}");
+    until("nothing of it is left", || match stage.look(&request) {
+        ProcessEvidence::Lost { stragglers, .. } => stragglers.is_empty().then_some(()),
+        other => panic!("{other:?}"),
+    });
+    let ledger = fs::read_to_string(stage.work("ledger")).unwrap();
+    assert_eq!(ledger, "ran\n");
+}
+
+#[tokio::test]
 async fn c32_a_killed_supervisor_means_lost_with_its_straggler_named() {
     let stage = Stage::new();
     let request = stage.request("echo some; echo $$ > pids; exec sleep 600");
