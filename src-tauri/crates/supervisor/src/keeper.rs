@@ -1,18 +1,20 @@
-//! The body of the supervisor's process (Linux): single-threaded, one loop around poll(2).
+//! The body of the supervisor's process: one loop that hears, decides and waits.
+//!
+//! What differs between systems is behind `system`, a module of the same shape for each: `isolate`,
+//! `spawn`, `wait`, `Host`, `Pipe`, `Signals`, `Socket` and `Tree`.
 //!
 //! Guarantees: nothing runs unless this process won the claim for `start`; the receipt is written
 //! from what this process saw itself, once, and before the host is told; a tree that was told to
 //! end is reported as ended only when no child is left (SV-03); what lives on is watched until it
 //! is gone.
 
-mod command;
-mod descriptors;
-mod isolation;
+mod ending;
+#[cfg(target_os = "linux")]
+mod linux;
 mod output;
 mod reserved;
-mod signals;
-mod socket;
-mod tree;
+#[cfg(unix)]
+mod unix;
 mod verdict;
 
 use std::fs::File;
@@ -20,23 +22,20 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use holdfast_domain::recovery::process::{EndedBy, StartClaim, Straggler, TreeProof};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::process::{Pid, PidfdFlags, WaitStatus, pidfd_open};
 
 use crate::claim::{Claim, claim};
 use crate::error::SupervisorError;
 use crate::folder::{START, STOP, open_alive};
 use crate::identity::{boot_id, now};
-use crate::process_table;
 use crate::request::{self, OnHostLoss, Request};
 
+use ending::Ending;
+#[cfg(target_os = "linux")]
+use linux as system;
 use output::Output;
 use reserved::Reserved;
-use signals::Signals;
-use socket::Socket;
-use tree::{Ending, Tree};
-use verdict::{Call, Verdict};
+use system::{Host, Signals, Socket, Tree};
+use verdict::{Call, RootEnd, Verdict};
 
 /// A call has ended when its output was quiet for this long after the root process's exit (TR-50).
 const QUIET: Duration = Duration::from_millis(100);
@@ -58,7 +57,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 pub fn run(folder: &Path) -> Result<(), SupervisorError> {
     let folder =
         std::path::absolute(folder).map_err(SupervisorError::io("resolving the effect folder"))?;
-    isolation::isolate()?;
+    system::isolate()?;
     let request = request::read(&folder)?;
     if boot_id()? != request.boot_id {
         return Err(SupervisorError::RequestRefused {
@@ -104,9 +103,8 @@ pub fn run(folder: &Path) -> Result<(), SupervisorError> {
         ending: None,
         stop_looked: None,
     };
-    match command::spawn(&request) {
-        Ok((root, pipe)) => {
-            keeper.tree.root = Some(root);
+    match system::spawn(&request, &mut keeper.tree) {
+        Ok(pipe) => {
             keeper.output.read_from(pipe);
             keeper.watch();
         }
@@ -144,22 +142,14 @@ fn stop_asked(folder: &Path) -> bool {
     std::fs::symlink_metadata(folder.join(STOP)).is_ok()
 }
 
-/// A descriptor that becomes readable when the host ends, when its loss matters.
-fn watch_host(request: &Request) -> Result<Option<OwnedFd>, SupervisorError> {
+/// A watch on the host, when its loss matters.
+fn watch_host(request: &Request) -> Result<Option<Host>, SupervisorError> {
     match request.on_host_loss {
         OnHostLoss::Finish => Ok(None),
-        OnHostLoss::Stop => {
-            let host = i32::try_from(request.host.pid)
-                .ok()
-                .and_then(Pid::from_raw)
-                .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-            // Compared after opening: then the descriptor is that very process's (SV-06).
-            let start_time = process_table::entry(request.host.pid).map(|entry| entry.start_time);
-            match host {
-                Some(host) if start_time == Some(request.host.start_time) => Ok(Some(host)),
-                _ => Err(SupervisorError::HostGone),
-            }
-        }
+        OnHostLoss::Stop => match Host::watch(request.host) {
+            Some(host) => Ok(Some(host)),
+            None => Err(SupervisorError::HostGone),
+        },
     }
 }
 
@@ -169,11 +159,11 @@ struct Keeper<'a> {
     verdict: Verdict<'a>,
     signals: Signals,
     tree: Tree,
-    host: Option<OwnedFd>,
+    host: Option<Host>,
     output: Output,
     socket: Socket,
     started: Instant,
-    root_ended: Option<(WaitStatus, Instant)>,
+    root_ended: Option<(RootEnd, Instant)>,
     ending: Option<Ending>,
     stop_looked: Option<Instant>,
 }
@@ -186,8 +176,8 @@ impl Keeper<'_> {
             self.signals.clear();
             let empty = self.tree.reap();
             let now = Instant::now();
-            if let (None, Some(status)) = (self.root_ended, self.tree.root_status) {
-                self.root_ended = Some((status, now));
+            if let (None, Some(end)) = (self.root_ended, self.tree.root_end()) {
+                self.root_ended = Some((end, now));
             }
             if self.output.drain() {
                 self.socket.announce_output();
@@ -243,7 +233,7 @@ impl Keeper<'_> {
             self.close_call_by_itself();
         }
         let grace = Duration::from_millis(self.request.grace_ms).min(GRACE_LIMIT);
-        self.ending = Some(Ending::begin(by, now, grace));
+        self.ending = Some(Ending::begin(by, now, grace, &mut self.tree));
     }
 
     /// Takes the steps that are due; true when nothing is left to do.
@@ -258,7 +248,7 @@ impl Keeper<'_> {
             return false;
         };
         let by = ending.by;
-        if !ending.step(now) {
+        if !ending.step(now, &mut self.tree) {
             return false;
         }
         // The bound: some can't be ended, and it is said who.
@@ -267,10 +257,10 @@ impl Keeper<'_> {
             self.close_job(by, TreeProof::None, left);
             return true;
         }
-        let status = self.root_ended.map(|(status, _)| status);
+        let end = self.root_ended.map(|(end, _)| end);
         self.close_call(&Call {
             stragglers: left,
-            ..Call::of(by, status, TreeProof::None)
+            ..Call::of(by, end, TreeProof::None)
         });
         // It stays, so that the lock tells as long as they live.
         self.ending = None;
@@ -284,14 +274,15 @@ impl Keeper<'_> {
         if !self.output.at_end() && !self.root_quiet(now) {
             return false;
         }
+        let proof = self.tree.proof();
         let by = self.ending.as_ref().map_or(EndedBy::Itself, |e| e.by);
         if self.verdict.given() {
             if self.verdict.left_a_job() {
-                self.close_job(by, TreeProof::Full, Vec::new());
+                self.close_job(by, proof, Vec::new());
             }
         } else {
-            let status = self.root_ended.map(|(status, _)| status);
-            self.close_call(&Call::of(by, status, TreeProof::Full));
+            let end = self.root_ended.map(|(end, _)| end);
+            self.close_call(&Call::of(by, end, proof));
         }
         true
     }
@@ -307,15 +298,15 @@ impl Keeper<'_> {
     /// The call ends though a part of its tree lives on.
     fn close_call_by_itself(&mut self) {
         let survivors = self.tree.survivors();
-        let status = self.root_ended.map(|(status, _)| status);
+        let end = self.root_ended.map(|(end, _)| end);
         let proof = if survivors.is_empty() {
-            TreeProof::Full
+            self.tree.proof()
         } else {
             TreeProof::None
         };
         self.close_call(&Call {
             survivors,
-            ..Call::of(EndedBy::Itself, status, proof)
+            ..Call::of(EndedBy::Itself, end, proof)
         });
     }
 
@@ -334,20 +325,13 @@ impl Keeper<'_> {
 
     /// Waits for something to happen; true when the host is gone.
     fn wait(&mut self) -> bool {
-        let timeout = self.next_look();
-        let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
-        let pipe = self.output.pipe();
-        let [listener, connection] = self.socket.descriptors();
-        for fd in [pipe, listener, connection].into_iter().flatten() {
-            fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        }
-        if let Some(host) = &self.host {
-            fds.push(PollFd::from_borrowed_fd(host.as_fd(), PollFlags::IN));
-        }
-        let timeout = Timespec::try_from(timeout).ok();
-        // An interrupted poll is as good as one that timed out: everything is looked at again.
-        let _ = poll(&mut fds, timeout.as_ref());
-        let lost = self.host.is_some() && fds.last().is_some_and(|fd| !fd.revents().is_empty());
+        let lost = system::wait(
+            &self.signals,
+            self.output.pipe(),
+            &self.socket,
+            self.host.as_ref(),
+            self.next_look(),
+        );
         if lost {
             self.host = None;
         }

@@ -5,13 +5,13 @@
 //! is admitted.
 
 use std::fs::File;
-use std::io::{self, PipeReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use rustix::fd::{AsFd, BorrowedFd};
 use sha2::{Digest, Sha256};
 
+use super::system::Pipe;
 use crate::folder::{OUTPUT, create_new};
 use crate::receipt::hex;
 
@@ -19,7 +19,7 @@ use crate::receipt::hex;
 const ROUND: usize = 1 << 20;
 
 pub(super) struct Output {
-    pipe: Option<PipeReader>,
+    pipe: Option<Pipe>,
     file: File,
     /// False after a disk error: later bytes would not be where the reader expects them.
     writable: bool,
@@ -46,7 +46,7 @@ impl Output {
         })
     }
 
-    pub(super) fn read_from(&mut self, pipe: PipeReader) {
+    pub(super) fn read_from(&mut self, pipe: Pipe) {
         self.pipe = Some(pipe);
     }
 
@@ -96,8 +96,9 @@ impl Output {
         self.pipe.is_none()
     }
 
-    pub(super) fn pipe(&self) -> Option<BorrowedFd<'_>> {
-        self.pipe.as_ref().map(AsFd::as_fd)
+    /// What to wait on, while it is open.
+    pub(super) fn pipe(&self) -> Option<&Pipe> {
+        self.pipe.as_ref()
     }
 
     pub(super) fn last_read(&self) -> Option<Instant> {

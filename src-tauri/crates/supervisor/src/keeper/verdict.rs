@@ -8,7 +8,6 @@ use std::path::Path;
 
 use holdfast_domain::recovery::process::{EndedBy, ExitReceipt, Straggler, TreeProof};
 use holdfast_files::{sync_file, sync_folder};
-use rustix::process::WaitStatus;
 
 use super::output::Output;
 use super::reserved::{Reserved, named};
@@ -17,10 +16,19 @@ use crate::identity::now;
 use crate::receipt::JobEnd;
 use crate::request::Request;
 
+/// How the command's root process ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RootEnd {
+    /// Its exit code, when it exited.
+    pub(super) code: Option<i32>,
+    /// The signal that ended it, when one did.
+    pub(super) signal: Option<i32>,
+}
+
 /// How a call ended.
 pub(super) struct Call {
     pub(super) by: EndedBy,
-    pub(super) status: Option<WaitStatus>,
+    pub(super) root: Option<RootEnd>,
     pub(super) proof: TreeProof,
     pub(super) spawn_error: Option<String>,
     pub(super) survivors: Vec<Straggler>,
@@ -29,10 +37,10 @@ pub(super) struct Call {
 
 impl Call {
     /// An end that leaves nobody behind.
-    pub(super) fn of(by: EndedBy, status: Option<WaitStatus>, proof: TreeProof) -> Self {
+    pub(super) fn of(by: EndedBy, root: Option<RootEnd>, proof: TreeProof) -> Self {
         Self {
             by,
-            status,
+            root,
             proof,
             spawn_error: None,
             survivors: Vec::new(),
@@ -83,8 +91,8 @@ impl<'a> Verdict<'a> {
             protocol: PROTOCOL,
             attempt_id: self.request.attempt_id.clone(),
             argument_digest: self.request.argument_digest.clone(),
-            code: call.status.and_then(WaitStatus::exit_status),
-            signal: call.status.and_then(WaitStatus::terminating_signal),
+            code: call.root.and_then(|root| root.code),
+            signal: call.root.and_then(|root| root.signal),
             ended_by: call.by,
             spawn_error: call.spawn_error.clone(),
             output_length: output.length(),

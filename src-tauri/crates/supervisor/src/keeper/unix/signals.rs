@@ -13,13 +13,13 @@ use rustix::fd::{AsFd, BorrowedFd};
 use signal_hook::consts::signal;
 
 #[derive(Debug)]
-pub(super) struct Signals {
+pub(in crate::keeper) struct Signals {
     wake: UnixStream,
     end: Arc<AtomicBool>,
 }
 
 impl Signals {
-    pub(super) fn install() -> io::Result<Self> {
+    pub(in crate::keeper) fn install() -> io::Result<Self> {
         let (wake, sender) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         let end = Arc::new(AtomicBool::new(false));
@@ -60,17 +60,17 @@ impl Signals {
     }
 
     /// Empties the wake-up; to be called before looking at what it announces.
-    pub(super) fn clear(&mut self) {
+    pub(in crate::keeper) fn clear(&mut self) {
         let mut bytes = [0; 64];
         while self.wake.read(&mut bytes).is_ok_and(|read| read > 0) {}
     }
 
-    pub(super) fn asked_to_end(&self) -> bool {
+    pub(in crate::keeper) fn asked_to_end(&self) -> bool {
         self.end.load(Ordering::SeqCst)
     }
 
     /// The wish was carried out as far as it could be; a new one is a new wish.
-    pub(super) fn forget(&self) {
+    pub(in crate::keeper) fn forget(&self) {
         self.end.store(false, Ordering::SeqCst);
     }
 }

@@ -11,13 +11,14 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Pid;
 
+use super::tree::Tree;
 use crate::ATTEMPT_VARIABLE;
 use crate::request::Request;
 
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";
 
-/// Starts it. The error is a sentence for the receipt.
-pub(super) fn spawn(request: &Request) -> Result<(Pid, PipeReader), String> {
+/// Starts it as the tree's root. The error is a sentence for the receipt.
+pub(in crate::keeper) fn spawn(request: &Request, tree: &mut Tree) -> Result<PipeReader, String> {
     if !request.cwd.is_dir() {
         return Err(format!(
             "the working folder {} is not there",
@@ -51,11 +52,9 @@ pub(super) fn spawn(request: &Request) -> Result<(Pid, PipeReader), String> {
         let _ = fs::write(OOM_SCORE, own);
     }
     let child = spawned.map_err(failed)?;
-    i32::try_from(child.id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .map(|pid| (pid, reader))
-        .ok_or_else(|| "the system gave an impossible process id".to_owned())
+    let root = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    tree.root = Some(root.ok_or_else(|| "the system gave an impossible process id".to_owned())?);
+    Ok(reader)
 }
 
 /// Raises this process's score by 500, and answers what it was.

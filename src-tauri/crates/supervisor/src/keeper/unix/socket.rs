@@ -15,7 +15,7 @@ use crate::runtime_folder::socket_path;
 /// Between two words about more output.
 const PACE: Duration = Duration::from_millis(10);
 
-pub(super) struct Socket {
+pub(in crate::keeper) struct Socket {
     place: Option<(UnixListener, PathBuf)>,
     connection: Option<UnixStream>,
     inbox: Vec<u8>,
@@ -27,7 +27,7 @@ pub(super) struct Socket {
 
 impl Socket {
     /// Listens when the folder is private and the path fits; else there is just no socket.
-    pub(super) fn listen(runtime_folder: Option<&Path>, attempt_id: &str) -> Self {
+    pub(in crate::keeper) fn listen(runtime_folder: Option<&Path>, attempt_id: &str) -> Self {
         let place = runtime_folder
             .and_then(|folder| socket_path(folder, attempt_id))
             .and_then(|path| {
@@ -48,7 +48,7 @@ impl Socket {
     }
 
     /// Accepts, reads, and says what is due.
-    pub(super) fn converse(&mut self) {
+    pub(in crate::keeper) fn converse(&mut self) {
         self.read();
         while let Some(Ok((newer, _))) = self.place.as_ref().map(|(listener, _)| listener.accept())
         {
@@ -89,17 +89,17 @@ impl Socket {
     }
 
     /// Whether a stop was asked for since the last time.
-    pub(super) fn take_stop(&mut self) -> bool {
+    pub(in crate::keeper) fn take_stop(&mut self) -> bool {
         std::mem::take(&mut self.stop)
     }
 
     /// More output is in the file. Said at once, or together with what comes in the next moment.
-    pub(super) fn announce_output(&mut self) {
+    pub(in crate::keeper) fn announce_output(&mut self) {
         self.owed = true;
     }
 
     /// How long until the owed word is due; `None` when none is owed.
-    pub(super) fn announcement_due(&self) -> Option<Duration> {
+    pub(in crate::keeper) fn announcement_due(&self) -> Option<Duration> {
         self.owed.then(|| {
             self.announced
                 .map_or(Duration::ZERO, |at| PACE.saturating_sub(at.elapsed()))
@@ -107,7 +107,7 @@ impl Socket {
     }
 
     /// Says a word. A connection that does not take it is closed: then the host looks at the files.
-    pub(super) fn tell(&mut self, word: &str) {
+    pub(in crate::keeper) fn tell(&mut self, word: &str) {
         if let Some(connection) = &mut self.connection
             && connection.write_all(word.as_bytes()).is_err()
         {
@@ -116,7 +116,7 @@ impl Socket {
     }
 
     /// What to wait on: listener and connection.
-    pub(super) fn descriptors(&self) -> [Option<BorrowedFd<'_>>; 2] {
+    pub(in crate::keeper) fn descriptors(&self) -> [Option<BorrowedFd<'_>>; 2] {
         [
             self.place.as_ref().map(|(listener, _)| listener.as_fd()),
             self.connection.as_ref().map(AsFd::as_fd),

@@ -5,9 +5,8 @@
 //! a pidfd whose process was matched by start time (SV-06).
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
 
-use holdfast_domain::recovery::process::{EndedBy, Straggler};
+use holdfast_domain::recovery::process::{Straggler, TreeProof};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, pidfd_open, pidfd_send_signal,
@@ -15,32 +14,47 @@ use rustix::process::{
 };
 
 use crate::error::SupervisorError;
+use crate::keeper::verdict::RootEnd;
 use crate::process_table::{Entry, descendants, entry};
 
-/// From the first KILL until those that are left are named and given up.
-const KILL_LIMIT: Duration = Duration::from_secs(5);
 /// Rounds of stopping before killing; each finds only what was born during the one before.
 const STOP_ROUNDS: usize = 64;
 
-pub(super) struct Tree {
+pub(in crate::keeper) struct Tree {
     /// The command's root process.
     pub(super) root: Option<Pid>,
     /// How it ended, once it was reaped.
-    pub(super) root_status: Option<WaitStatus>,
+    root_status: Option<WaitStatus>,
+    /// Who was told to end.
+    told: HashSet<(u32, u64)>,
 }
 
 impl Tree {
-    pub(super) fn new() -> Result<Self, SupervisorError> {
+    pub(in crate::keeper) fn new() -> Result<Self, SupervisorError> {
         set_child_subreaper(Some(getpid()))
             .map_err(|error| SupervisorError::io("becoming the subreaper")(error.into()))?;
         Ok(Self {
             root: None,
             root_status: None,
+            told: HashSet::new(),
         })
     }
 
+    /// How the root process ended, once it has.
+    pub(in crate::keeper) fn root_end(&self) -> Option<RootEnd> {
+        self.root_status.map(|status| RootEnd {
+            code: status.exit_status(),
+            signal: status.terminating_signal(),
+        })
+    }
+
+    /// What is proven when no child is left.
+    pub(in crate::keeper) fn proof(&self) -> TreeProof {
+        TreeProof::Full
+    }
+
     /// Reaps what has ended; true when no child is left.
-    pub(super) fn reap(&mut self) -> bool {
+    pub(in crate::keeper) fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) => {
@@ -58,7 +72,7 @@ impl Tree {
     }
 
     /// Who lives on after the root's end; empty only when no child is left.
-    pub(super) fn survivors(&mut self) -> Vec<Straggler> {
+    pub(in crate::keeper) fn survivors(&mut self) -> Vec<Straggler> {
         let left: Vec<Straggler> = living().iter().map(Entry::straggler).collect();
         // The list may be empty for a moment, between a parent's end and the child's new parent;
         // or since the system hides other users' processes.
@@ -69,7 +83,7 @@ impl Tree {
     }
 
     /// Who is left at all, named as well as can be.
-    pub(super) fn stragglers(&mut self) -> Vec<Straggler> {
+    pub(in crate::keeper) fn stragglers(&mut self) -> Vec<Straggler> {
         let left: Vec<Straggler> = living().iter().map(Entry::straggler).collect();
         if left.is_empty() {
             return vec![Straggler {
@@ -79,49 +93,14 @@ impl Tree {
         }
         left
     }
-}
 
-/// The way to the end of a tree: TERM, grace, then stop all and KILL until the bound.
-pub(super) struct Ending {
-    /// Who asked.
-    pub(super) by: EndedBy,
-    kill_from: Instant,
-    told: HashSet<(u32, u64)>,
-}
-
-impl Ending {
-    pub(super) fn begin(by: EndedBy, now: Instant, grace: Duration) -> Self {
-        Self {
-            by,
-            kill_from: now + grace,
-            told: HashSet::new(),
-        }
-    }
-
-    /// Takes the step that is due; true when the bound has passed and some are still there.
-    pub(super) fn step(&mut self, now: Instant) -> bool {
-        if now < self.kill_from {
-            self.ask();
-            return false;
-        }
-        if now >= self.kill_from + KILL_LIMIT {
-            return true;
-        }
-        kill_all();
-        false
-    }
-
-    /// Until the next step.
-    pub(super) fn pause(&self) -> Duration {
-        if Instant::now() < self.kill_from {
-            Duration::from_millis(20)
-        } else {
-            Duration::from_millis(4)
-        }
+    /// A new end begins: everybody is told again.
+    pub(in crate::keeper) fn begin_end(&mut self) {
+        self.told.clear();
     }
 
     /// TERM, once to each process. One that is stopped is let go on, so that it can obey.
-    fn ask(&mut self) {
+    pub(in crate::keeper) fn ask(&mut self) {
         for process in descendants(std::process::id()) {
             if self.told.insert((process.pid, process.start_time)) {
                 send(&process, Signal::TERM);
@@ -131,25 +110,25 @@ impl Ending {
             }
         }
     }
-}
 
-/// Stops everything first, so that nothing can give birth while it is killed.
-fn kill_all() {
-    let mut stopped = HashSet::new();
-    for _ in 0..STOP_ROUNDS {
-        let mut news = false;
-        for process in descendants(std::process::id()) {
-            if stopped.insert((process.pid, process.start_time)) {
-                news = true;
-                send(&process, Signal::STOP);
+    /// Stops everything first, so that nothing can give birth while it is killed.
+    pub(in crate::keeper) fn kill(&mut self) {
+        let mut stopped = HashSet::new();
+        for _ in 0..STOP_ROUNDS {
+            let mut news = false;
+            for process in descendants(std::process::id()) {
+                if stopped.insert((process.pid, process.start_time)) {
+                    news = true;
+                    send(&process, Signal::STOP);
+                }
+            }
+            if !news {
+                break;
             }
         }
-        if !news {
-            break;
+        for process in descendants(std::process::id()) {
+            send(&process, Signal::KILL);
         }
-    }
-    for process in descendants(std::process::id()) {
-        send(&process, Signal::KILL);
     }
 }
 

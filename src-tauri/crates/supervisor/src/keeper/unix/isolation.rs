@@ -4,14 +4,17 @@
 //! device, no inherited descriptor. Umask and limits stay: they are the user's, and the command's.
 
 use std::fs::OpenOptions;
+use std::io;
 
 use rustix::process::{getpid, getsid, setsid};
 
-use super::descriptors::close_inherited;
 use crate::error::SupervisorError;
 
-/// Isolates the process. First thing of all, before anything is opened.
-pub(super) fn isolate() -> Result<(), SupervisorError> {
+/// Isolates the process. First thing of all, before anything is opened. `close_inherited` closes
+/// every descriptor above the standard streams.
+pub(in crate::keeper) fn isolate(
+    close_inherited: impl FnOnce() -> io::Result<()>,
+) -> Result<(), SupervisorError> {
     close_inherited().map_err(SupervisorError::io("closing inherited descriptors"))?;
     if let Err(error) = setsid() {
         // The leader of a group can't make a session; the leader of a session has its own already.
