@@ -64,7 +64,7 @@ const NOT_IN_DOMAIN: &[&str] = &[
 const EVENT_STREAM_LIBRARIES: &[&str] = &["reqwest-eventsource", "eventsource-stream"];
 
 /// The only files with unsafe code, each with its reason in its header.
-const WITH_UNSAFE: &[&str] = &["src-tauri/crates/supervisor/src/keeper/descriptors.rs"];
+const WITH_UNSAFE: &[&str] = &["src-tauri/crates/supervisor/src/keeper/linux/descriptors.rs"];
 
 fn metadata() -> &'static Value {
     static METADATA: OnceLock<Value> = OnceLock::new();
