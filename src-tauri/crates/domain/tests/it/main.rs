@@ -9,6 +9,7 @@ mod display;
 mod fold;
 mod identity;
 mod log;
+mod model;
 mod next;
 mod notes;
 mod outbound;
