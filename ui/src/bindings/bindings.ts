@@ -324,6 +324,11 @@ export type Approval = {
 	callId: string,
 	/**  Why it asks. */
 	reason: string,
+	/**
+	 *  What may happen a second time; with the kind `repeat` alone. It is read off the present state
+	 *  with each reply, and when its `state` changes the question is asked with a new generation.
+	 */
+	earlier?: Earlier | null,
 };
 
 /**  TR-12: what is known of an attempt. */
@@ -416,6 +421,36 @@ export type Draft = {
 	tabId: string,
 	/**  The text; empty takes it away. */
 	text: string,
+};
+
+/**  TR-46: the earlier attempt that a person decides about before its effect may happen again. */
+export type Earlier = {
+	/**  Its id. */
+	attemptId: string,
+	/**  Our id of its call, for the place in the transcript; empty when the log has lost it. */
+	callId: string,
+	/**  Its tool. */
+	tool: string,
+	/**  What it acted on. */
+	subject: string,
+	/**
+	 *  The new call is exactly this one. Else only the first command behind a restart that found
+	 *  this one open, which may be the same in other words.
+	 */
+	sameCall: boolean,
+	/**
+	 *  The word that its card has: `user_confirmed`, `user_dismissed`, `interrupted`, `completed`
+	 *  or `failed` (both found after a restart), or `in_flight`.
+	 */
+	state: string,
+	/**  Unix milliseconds of its start. */
+	startedAt: number | null,
+	/**  Unix milliseconds at which it ended, or at which a person resolved it; `null` while it runs. */
+	endedAt: number | null,
+	/**  Exit status of a command that exited by itself. */
+	exitCode: number | null,
+	/**  How it ended, as a sentence in English: never its arguments or its output. */
+	outcome: string,
 };
 
 /**  The body of an error reply. */
@@ -701,7 +736,10 @@ export type OutputPage = {
 	more: boolean,
 };
 
-/**  `GET /pending-prompts`: one question. */
+/**
+ *  `GET /pending-prompts`: one question. `repeat` is the repeat guard (TR-46): it stands in the place
+ *  of the ordinary approval, in every mode, offers the scope `once` alone, and has `earlier`.
+ */
 export type PendingPrompt = {
 	/**  Its id. */
 	promptId: string,

@@ -235,7 +235,8 @@ pub enum Cancelled {
     AlreadyEnded,
 }
 
-/// `GET /pending-prompts`: one question.
+/// `GET /pending-prompts`: one question. `repeat` is the repeat guard (TR-46): it stands in the place
+/// of the ordinary approval, in every mode, offers the scope `once` alone, and has `earlier`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingPrompt {
@@ -271,6 +272,40 @@ pub struct Approval {
     pub call_id: String,
     /// Why it asks.
     pub reason: String,
+    /// What may happen a second time; with the kind `repeat` alone. It is read off the present state
+    /// with each reply, and when its `state` changes the question is asked with a new generation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Earlier>,
+}
+
+/// TR-46: the earlier attempt that a person decides about before its effect may happen again.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, specta::Type)]
+#[serde(rename_all = "camelCase")]
+pub struct Earlier {
+    /// Its id.
+    pub attempt_id: String,
+    /// Our id of its call, for the place in the transcript; empty when the log has lost it.
+    pub call_id: String,
+    /// Its tool.
+    pub tool: String,
+    /// What it acted on.
+    pub subject: String,
+    /// The new call is exactly this one. Else only the first command behind a restart that found
+    /// this one open, which may be the same in other words.
+    pub same_call: bool,
+    /// The word that its card has: `user_confirmed`, `user_dismissed`, `interrupted`, `completed`
+    /// or `failed` (both found after a restart), or `in_flight`.
+    pub state: String,
+    /// Unix milliseconds of its start.
+    #[specta(type = Option<f64>)]
+    pub started_at: Option<u64>,
+    /// Unix milliseconds at which it ended, or at which a person resolved it; `null` while it runs.
+    #[specta(type = Option<f64>)]
+    pub ended_at: Option<u64>,
+    /// Exit status of a command that exited by itself.
+    pub exit_code: Option<i32>,
+    /// How it ended, as a sentence in English: never its arguments or its output.
+    pub outcome: String,
 }
 
 /// `POST /approve`. `allow` has no default: an answer without it is refused.

@@ -199,6 +199,7 @@ pub(crate) fn prompt_view(prompt: &PromptAsked) -> PendingPrompt {
             scopes: prompt.scopes.clone(),
             call_id: prompt.call_id.clone(),
             reason: prompt.reason.clone(),
+            earlier: None,
         },
     }
 }
