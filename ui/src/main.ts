@@ -11,13 +11,22 @@ import Opening from './Opening.svelte';
 import { choosePort } from './port/choose';
 import { portError } from './port/port';
 
+/** The page's own storage; a browser may refuse it. */
+function keeping(): Storage | null {
+  try {
+    return window.localStorage;
+  } catch {
+    return null;
+  }
+}
+
 async function open(target: HTMLElement): Promise<void> {
   const dark = window.matchMedia('(prefers-color-scheme: dark)').matches;
   document.documentElement.dataset.theme = dark ? 'dark' : 'light';
   setLanguage('system');
   const opening = mount(Opening, { target });
   try {
-    const desk = new Desk(await choosePort());
+    const desk = new Desk(await choosePort(), keeping());
     await desk.start();
     await unmount(opening);
     mount(App, { target, props: { desk } });

@@ -4,7 +4,7 @@
 import { createContext } from 'svelte';
 import { SvelteMap } from 'svelte/reactivity';
 
-import { Outbox } from '../composer/outbox.svelte';
+import { Outbox, type Keep } from '../composer/outbox.svelte';
 import { setLanguage } from '../messages/language.svelte';
 import type {
   AppEvent,
@@ -59,9 +59,9 @@ export class Desk {
   #rereading: ReturnType<typeof setTimeout> | undefined;
   #stop: () => void = () => undefined;
 
-  constructor(port: Port) {
+  constructor(port: Port, keep: Keep | null = null) {
     this.port = port;
-    this.outbox = new Outbox(port);
+    this.outbox = new Outbox(port, keep);
     this.review = new Review(port);
     this.#sync = createRuntimeSync(this.#store, {
       sync: () => port.syncRuntimeState(),
@@ -173,6 +173,7 @@ export class Desk {
     const at = this.tabs.findIndex((tab) => tab.tabId === tabId);
     const layout = await this.attempt(() => this.port.closeTab({ tabId }));
     if (layout) {
+      this.outbox.forget(tabId);
       this.#tabs(layout.tabs);
       if (this.activeId === tabId) {
         const next =
@@ -182,23 +183,9 @@ export class Desk {
     }
   }
 
-  /** By the dialog where there is one, else by typing a path. */
-  async chooseFolder(): Promise<void> {
-    if (!this.port.native) {
-      this.surface = 'folder';
-      return;
-    }
-    const path = await this.attempt(() => this.port.pickFolder());
-    if (path) {
-      await this.addFolder(path);
-    }
-  }
-
-  async addFolder(path: string): Promise<void> {
-    const list = await this.attempt(() => this.port.openProject({ path }));
-    if (list) {
-      await this.opened(list, path);
-    }
+  /** Asks for a folder: by its path, or in the window by the system's dialog. */
+  chooseFolder(): void {
+    this.surface = 'folder';
   }
 
   /** Shows the list after a folder was added; a folder without sessions gets its first one. */
@@ -315,6 +302,7 @@ export class Desk {
   #link(link: Link): void {
     if (link === 'up') {
       this.#sync.verify();
+      this.outbox.flush();
       return;
     }
     this.refused = link === 'refused';

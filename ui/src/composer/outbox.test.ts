@@ -2,7 +2,20 @@ import { expect, test, vi } from 'vitest';
 
 import type { TabSubmit } from '../port/contract';
 import { PortError, type Port } from '../port/port';
-import { Outbox } from './outbox.svelte';
+import { Outbox, type Keep } from './outbox.svelte';
+
+/** What stays when a page goes. */
+function storage(): Keep & { size: number } {
+  const kept = new Map<string, string>();
+  return {
+    getItem: (name) => kept.get(name) ?? null,
+    setItem: (name, value) => void kept.set(name, value),
+    removeItem: (name) => void kept.delete(name),
+    get size() {
+      return kept.size;
+    },
+  };
+}
 
 function outboxOver(submit: (request: TabSubmit) => Promise<unknown>) {
   const saved: string[] = [];
@@ -76,5 +89,69 @@ test('a restored draft never replaces what was typed', () => {
   outbox.restore('one', 'kept');
   outbox.write('one', 'typed');
   outbox.restore('one', 'kept');
+  expect(outbox.draft('one')).toBe('typed');
+});
+
+test('what was typed while the backend was gone is there after a reload, and is handed over', async () => {
+  const kept = storage();
+  let gone = true;
+  const saved: string[] = [];
+  const port = {
+    saveDraft: ({ text }: { text: string }) => {
+      if (gone) {
+        return Promise.reject(new PortError('unreachable', 'gone'));
+      }
+      saved.push(text);
+      return Promise.resolve({});
+    },
+  } as unknown as Port;
+  const page = new Outbox(port, kept);
+  page.restore('one', 'stored');
+  page.restore('two', 'other');
+  page.write('one', 'stored, and more');
+  page.flush();
+  await Promise.resolve();
+  expect(kept.size).toBe(1);
+
+  gone = false;
+  const next = new Outbox(port, kept);
+  next.restore('two', 'other');
+  next.restore('one', 'stored');
+  expect(next.draft('one')).toBe('stored, and more');
+  expect(next.draft('two')).toBe('other');
+  await vi.waitFor(() => expect(kept.size).toBe(0));
+  expect(saved).toEqual(['stored, and more']);
+});
+
+test('a draft is held until the backend says that it has this very text', async () => {
+  const kept = storage();
+  const answers: (() => void)[] = [];
+  const port = {
+    saveDraft: () => new Promise((done) => answers.push(() => done({}))),
+  } as unknown as Port;
+  const outbox = new Outbox(port, kept);
+  outbox.write('one', 'a');
+  outbox.flush();
+  outbox.write('one', 'ab');
+  answers[0]?.();
+  await Promise.resolve();
+  expect(kept.size).toBe(1);
+  outbox.flush();
+  answers[1]?.();
+  await vi.waitFor(() => expect(kept.size).toBe(0));
+});
+
+test('a page that may keep nothing still drafts, and a damaged store is no draft', () => {
+  const port = { saveDraft: () => Promise.resolve({}) } as unknown as Port;
+  const refusing: Keep = {
+    getItem: () => 'not json',
+    setItem: () => {
+      throw new Error('quota');
+    },
+    removeItem: () => undefined,
+  };
+  const outbox = new Outbox(port, refusing);
+  outbox.restore('one', 'stored');
+  outbox.write('one', 'typed');
   expect(outbox.draft('one')).toBe('typed');
 });
