@@ -32,7 +32,7 @@ export function actionsOf(desk: Desk, parts: { search: () => void; toEnd: () => 
       id: 'openFolder',
       label: t('action.openFolder'),
       icon: 'folder',
-      run: () => void desk.chooseFolder(),
+      run: () => desk.chooseFolder(),
     },
     Boolean(runtime?.cancellable) && {
       id: 'stop',

@@ -42,6 +42,7 @@ export const en = {
 
   'folder.title': 'Open a folder',
   'folder.label': 'Path of the folder on this computer',
+  'folder.browse': 'Browse…',
   'folder.hint': 'The agent reads and changes files only inside this folder.',
 
   'tabs.new': 'New session',

@@ -41,6 +41,7 @@ export const zhCN: Record<keyof typeof en, Message> = {
 
   'folder.title': '打开文件夹',
   'folder.label': '此计算机上的文件夹路径',
+  'folder.browse': '浏览…',
   'folder.hint': '代理只读取和修改此文件夹内的文件。',
 
   'tabs.new': '新建会话',
