@@ -60,6 +60,7 @@ await runMain(async () => {
       env: {
         HOLDFAST_APP: programs['holdfast-app'],
         HOLDFAST_SUPERVISOR: programs['holdfast-supervisor'],
+        HOLDFAST_MODEL_SERVER: programs['holdfast-model-server'],
       },
     });
   }
@@ -77,7 +78,8 @@ function windowTest() {
   const tests = files(root, ['tests/e2e/window'], '.test.mjs');
   return [
     ...['-a', '-s', '-screen 0 1280x800x24', 'dbus-run-session', '--'],
-    ...[process.execPath, '--test', '--test-reporter=tap', ...tests],
+    // One window at a time: they share the screen, and one of the tests takes its picture.
+    ...[process.execPath, '--test', '--test-concurrency=1', '--test-reporter=tap', ...tests],
   ];
 }
 

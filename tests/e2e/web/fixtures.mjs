@@ -7,7 +7,7 @@ import { test as base, expect } from '@playwright/test';
 import { Stage } from './stage.mjs';
 
 export { expect };
-export { callStep, gatedCommand } from './stage.mjs';
+export { callStep, gatedCommand } from '../model.mjs';
 
 /** The page as a person sees it. */
 export class DeskPage {

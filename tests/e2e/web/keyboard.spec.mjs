@@ -4,67 +4,6 @@ import path from 'node:path';
 
 import { callStep, expect, gatedCommand, test } from './fixtures.mjs';
 
-/** Names of what Tab reaches, in order, until it comes round to where it began. */
-async function tabOrder(page) {
-  await page.evaluate(() => {
-    // From the beginning of the page.
-    document.body.tabIndex = -1;
-    document.body.focus();
-    document.body.removeAttribute('tabindex');
-    if (window.reached === undefined) {
-      document.addEventListener('focusin', (event) => window.reached.push(event.target));
-    }
-    window.reached = [];
-  });
-  for (;;) {
-    await page.keyboard.press('Tab');
-    const isRound = await page.evaluate(() => {
-      const { activeElement } = document;
-      return (
-        activeElement === document.body ||
-        window.reached.indexOf(activeElement) < window.reached.length - 1
-      );
-    });
-    if (isRound) {
-      break;
-    }
-  }
-  return page.evaluate(() => {
-    const everything = [
-      ...document.querySelectorAll(
-        'button, input, textarea, select, a[href], summary, [tabindex="0"]',
-      ),
-    ].filter(
-      (element) =>
-        !element.matches(':disabled, [tabindex="-1"]') &&
-        element.checkVisibility({ checkVisibilityCSS: true }),
-    );
-    const nameOf = (element) =>
-      element.getAttribute('aria-label') || element.textContent.trim() || element.tagName;
-    const reached = window.reached.filter((element, at, all) => all.indexOf(element) === at);
-    const places = reached.map((element) => everything.indexOf(element));
-    return {
-      reached: reached.length,
-      missed: everything.filter((element) => !reached.includes(element)).map(nameOf),
-      inOrder: places.every((place, at) => at === 0 || place > places[at - 1]),
-    };
-  });
-}
-
-test('Tab reaches every control in order: first run, and a question', async ({ desk, stage }) => {
-  const first = await tabOrder(desk.page);
-  expect(first).toMatchObject({ missed: [], inOrder: true });
-  expect(first.reached).toBeGreaterThan(4);
-
-  await desk.openFolder(stage.project('keys'));
-  await stage.model.push(callStep('write_file', { path: 'k.txt', content: 'k\n' }));
-  await desk.say('Write it');
-  await expect(desk.approval).toContainText('k.txt');
-  const session = await tabOrder(desk.page);
-  expect(session).toMatchObject({ missed: [], inOrder: true });
-  expect(session.reached).toBeGreaterThan(12);
-});
-
 test('Enter sends, Shift+Enter breaks the line, ↑ brings back what was sent', async ({
   desk,
   stage,

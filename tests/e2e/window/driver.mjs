@@ -9,12 +9,15 @@ import {
   readlinkSync,
   realpathSync,
   rmSync,
+  writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
 import { remote } from 'webdriverio';
+
+import { Model } from '../model.mjs';
 
 const READY_MS = 60_000;
 
@@ -52,12 +55,17 @@ function freePort() {
 
 /** The driver, and the windows that it opens on one data folder. */
 export class Desk {
-  static async create(app) {
+  /** `scripted`: with a scripted model, `desk.model`, in place of the demo. */
+  static async create(app, { scripted = false } = {}) {
     const desk = new Desk();
     desk.app = app;
     desk.folder = mkdtempSync(path.join(tmpdir(), 'holdfast-window-'));
     desk.data = path.join(desk.folder, 'data');
     mkdirSync(desk.data, { mode: 0o700 });
+    if (scripted) {
+      desk.model = await Model.start(desk.folder);
+      desk.model.configure(desk.data);
+    }
     desk.port = await freePort();
     const native = await freePort();
     /** An address that answers, for proving that the page can't reach it. */
@@ -100,6 +108,21 @@ export class Desk {
     return browser;
   }
 
+  /** A project with these files. */
+  project(name, files = {}) {
+    const folder = path.join(this.folder, name);
+    mkdirSync(folder);
+    for (const [file, content] of Object.entries(files)) {
+      writeFileSync(path.join(folder, file), content);
+    }
+    return folder;
+  }
+
+  /** A path outside of every project. */
+  beside(name) {
+    return path.join(this.folder, name);
+  }
+
   /** SIGKILL to the app alone: its page and its driver are left behind, as after a crash. */
   kill() {
     const program = realpathSync(this.app);
@@ -123,6 +146,7 @@ export class Desk {
     await this.ended;
     // The driver forgets an app whose page it lost; left alone it would hold the tests' output open.
     this.kill();
-    rmSync(this.folder, { recursive: true, force: true });
+    await this.model?.child.kill();
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }
