@@ -34,6 +34,7 @@ const TO_START = [
 // The tests run real commands, look at real processes, and drive the real window without a screen.
 const TO_TEST = [
   { program: 'ps', apt: 'procps', darwin: 'part of macOS', only: ['linux', 'darwin'] },
+  { program: 'bwrap', apt: 'bubblewrap', only: ['linux'] },
   { program: 'setsid', apt: 'util-linux', only: ['linux'] },
   { program: 'Xvfb', apt: 'xvfb', only: ['linux'] },
   { program: 'xauth', apt: 'xauth', only: ['linux'] },

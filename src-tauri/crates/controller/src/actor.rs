@@ -366,7 +366,7 @@ impl Actor {
     }
 
     fn tool_view(&self, call: &Call) -> ToolView {
-        let read_only = !self.host.is_mutating(&call.proposed.name);
+        let read_only = !self.host.is_mutating(&call.proposed);
         views::tool_view(&self.store.session, call, &self.in_flight(), read_only)
     }
 

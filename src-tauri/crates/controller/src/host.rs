@@ -21,7 +21,7 @@ use holdfast_api::ApiError;
 use holdfast_files::{Disk, Storage};
 use holdfast_journal::Holder;
 use holdfast_supervisor::SupervisorError;
-use holdfast_tools::{Registry, RegistryConfig, command_environment};
+use holdfast_tools::{Registry, RegistryConfig, SandboxConfig, command_environment};
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::actor::SessionHandle;
@@ -96,8 +96,16 @@ impl Host {
             .data
             .canonicalize()
             .map_err(|error| failed("the data folder can't be read", &error))?;
-        let registry = Registry::new(RegistryConfig::default())
-            .map_err(|error| failed("the tools can't be set up", &error))?;
+        let supervisor_binary = supervisor_binary(&data);
+        let registry = Registry::new(RegistryConfig {
+            sandbox: Some(SandboxConfig {
+                supervisor: supervisor_binary.clone(),
+                probe_folder: data.clone(),
+                program: None,
+            }),
+            ..RegistryConfig::default()
+        })
+        .map_err(|error| failed("the tools can't be set up", &error))?;
         let tool_specs = registry.specs().to_vec();
         let boot_id = holdfast_supervisor::boot_id().unwrap_or_else(|error| {
             tracing::warn!(code = error.code(), "this machine's boot can't be told");
@@ -115,7 +123,7 @@ impl Host {
         };
         Ok(Self {
             shared: Arc::new(Shared {
-                supervisor_binary: supervisor_binary(&data),
+                supervisor_binary,
                 runtime_folder: runtime_folder(),
                 hub: Arc::new(Hub::new(options.source.id())),
                 data,

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::transcript::outbound::ToolSpec;
+use holdfast_domain::transcript::record::ProposedCall;
 use holdfast_files::Storage;
 use holdfast_journal::Holder;
 use holdfast_supervisor::OnHostLoss;
-use holdfast_tools::Registry;
+use holdfast_tools::{MUTATING_TOOLS, Registry};
 
 use crate::config::{Config, HostLoss};
 use crate::hub::Hub;
@@ -21,8 +22,6 @@ use crate::source::Source;
 pub(crate) const SHELL_GRACE: Duration = Duration::from_secs(2);
 /// Bytes of one command's output that are kept.
 pub(crate) const OUTPUT_CAP: u64 = 64 * 1024 * 1024;
-
-const MUTATING: [&str; 3] = ["write_file", "edit_file", "shell"];
 
 /// What all sessions of a host share.
 pub(crate) struct Shared {
@@ -51,13 +50,17 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// Calls of that tool may have effects. An unknown tool is refused before it could have any.
-    pub(crate) fn is_mutating(&self, tool: &str) -> bool {
-        MUTATING.contains(&tool)
+    /// The call may have effects. An unknown tool is refused before it could have any, and a
+    /// command that asks for the sandbox gets nothing else (TR-21).
+    pub(crate) fn is_mutating(&self, call: &ProposedCall) -> bool {
+        holdfast_tools::may_have_effects(&call.name, &call.arguments)
     }
 
     pub(crate) fn mutating_tools(&self) -> BTreeSet<String> {
-        MUTATING.iter().map(|name| (*name).to_owned()).collect()
+        MUTATING_TOOLS
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect()
     }
 
     pub(crate) fn shell_timeout(&self) -> Duration {

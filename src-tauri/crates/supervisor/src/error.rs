@@ -68,6 +68,12 @@ pub enum SupervisorError {
     /// The folder can't go while its supervisor works in it.
     #[error("the command's supervisor is alive; the folder was kept: stop the command first")]
     StillRunning,
+    /// The inner stage of the sandbox can't keep its promises.
+    #[error("the sandbox is not free of effects: {reason}; nothing was run")]
+    Unconfined {
+        /// Why.
+        reason: String,
+    },
     /// The runtime folder is not private.
     #[error(
         "the runtime folder was refused: {reason}; commands work without it, only less promptly"
@@ -94,6 +100,7 @@ impl SupervisorError {
             Self::HostGone => "host_gone",
             Self::StoppedBeforeStart => "stopped_before_start",
             Self::StillRunning => "still_running",
+            Self::Unconfined { .. } => "unconfined",
             Self::RuntimeFolder { .. } => "runtime_folder_refused",
         }
     }

@@ -13,6 +13,8 @@
 
 pub mod attachment;
 pub mod claim;
+pub mod confinement;
+pub mod effects;
 pub mod error;
 pub mod folder;
 pub mod identity;
@@ -31,6 +33,8 @@ pub mod runtime_folder;
 
 pub use attachment::{Attachment, Progress, Target};
 pub use claim::{Claim, claim_void};
+pub use confinement::Confinement;
+pub use effects::{Effect, Targets};
 pub use error::SupervisorError;
 pub use folder::{list, remove, request_stop};
 pub use identity::{boot_id, process_start_time, stragglers};

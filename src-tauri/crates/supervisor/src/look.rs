@@ -158,6 +158,7 @@ fn refuses(error: &SupervisorError) -> bool {
         | SupervisorError::HostGone
         | SupervisorError::StoppedBeforeStart
         | SupervisorError::StillRunning
+        | SupervisorError::Unconfined { .. }
         | SupervisorError::RuntimeFolder { .. } => false,
     }
 }

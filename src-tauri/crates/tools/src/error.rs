@@ -151,9 +151,9 @@ pub enum ToolError {
     },
     /// The effect-free sandbox (TR-21) is not there.
     #[error(
-        "read-only commands need a sandbox that is not available here; nothing was run; use read_file, grep or glob, or call shell without read_only"
+        "read-only commands need a sandbox, and there is none here: {0}; nothing was run; use read_file, list_dir, grep or glob, or call shell without read_only"
     )]
-    SandboxUnavailable,
+    SandboxUnavailable(String),
     /// Background jobs are not there.
     #[error(
         "starting a background job is not available yet; nothing was run; call shell without background"
@@ -217,7 +217,7 @@ impl ToolError {
             Self::PatternInvalid { .. } => "pattern_invalid",
             Self::UrlRefused { .. } => "url_refused",
             Self::Request { .. } => "request_failed",
-            Self::SandboxUnavailable => "sandbox_unavailable",
+            Self::SandboxUnavailable(_) => "sandbox_unavailable",
             Self::BackgroundUnavailable => "background_unavailable",
             Self::UnsupportedPlatform => "unsupported_platform",
             Self::Cancelled => "cancelled",

@@ -23,7 +23,8 @@ pub enum FullOutput {
 /// How an execution ended, bound to its attempt by the caller (TR-08).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOutcome {
-    /// `completed`, `failed`, `interrupted`, `unknown`; `not_started` when that is proven.
+    /// `completed`, `failed`, `interrupted`, `unknown`; `not_started` when that is proven;
+    /// `cancelled` for a read-only call that was cut short (TR-09).
     pub state: AttemptState,
     /// Stable code of a failure.
     pub code: Option<&'static str>,
@@ -88,6 +89,18 @@ impl ToolOutcome {
             "effect_unknown".clone_into(&mut outcome.effect_summary);
         }
         outcome
+    }
+
+    /// TR-09: a look that was cut short before it had a result.
+    pub(crate) fn become_cancelled(&mut self) {
+        *self = Self {
+            code: Some("cancelled"),
+            ..Self::bare(
+                AttemptState::Cancelled,
+                "it was stopped before it had a result; it only reads, so nothing was changed"
+                    .to_owned(),
+            )
+        };
     }
 
     pub(crate) fn lasting(mut self, time: Duration) -> Self {

@@ -71,5 +71,7 @@ pub(crate) enum Action {
     Shell {
         command: String,
         timeout_s: Option<u64>,
+        /// In the sandbox (TR-21).
+        read_only: bool,
     },
 }

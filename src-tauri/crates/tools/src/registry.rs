@@ -3,6 +3,7 @@
 //! Guarantees: what `prepare` refuses never ran and needs no receipt (TR-04); `execute` runs what
 //! was prepared and nothing else, and always answers with an outcome.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdfast_domain::canonical::{check_arguments, digest};
@@ -19,6 +20,7 @@ use crate::file::publish::Publication;
 use crate::file::{list, plan, read};
 use crate::outcome::ToolOutcome;
 use crate::prepared::{Action, Prepared, ToolKind};
+use crate::sandbox::{Sandbox, SandboxConfig};
 use crate::search::{GlobSearch, GrepSearch};
 use crate::shell;
 use crate::shell::handover::hands_over;
@@ -32,6 +34,8 @@ pub struct RegistryConfig {
     pub fetch_time: Duration,
     /// Bytes of a fetched body; 1 MiB by default.
     pub fetch_body: usize,
+    /// For read-only commands (TR-21); `None` refuses them, and is the default.
+    pub sandbox: Option<SandboxConfig>,
 }
 
 impl Default for RegistryConfig {
@@ -39,14 +43,16 @@ impl Default for RegistryConfig {
         Self {
             fetch_time: Duration::from_secs(30),
             fetch_body: 1024 * 1024,
+            sandbox: None,
         }
     }
 }
 
 /// The tools of a host.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Registry {
     config: RegistryConfig,
+    sandbox: Arc<Sandbox>,
     specs: Vec<ToolSpec>,
 }
 
@@ -57,6 +63,7 @@ impl Registry {
     /// `internal`, when a built-in description can't be read.
     pub fn new(config: RegistryConfig) -> Result<Self, ToolError> {
         Ok(Self {
+            sandbox: Arc::new(Sandbox::new(config.sandbox.clone())),
             config,
             specs: spec::all()?,
         })
@@ -67,7 +74,17 @@ impl Registry {
         &self.specs
     }
 
-    /// TR-04: raw checks, schema, target. Blocking: reads the target of a file write.
+    /// TR-21: whether read-only commands can be run here. Blocking: the first call tries it.
+    ///
+    /// # Errors
+    /// `sandbox_unavailable`: why not.
+    pub fn check_sandbox(&self) -> Result<(), Refusal> {
+        self.sandbox.ready()?;
+        Ok(())
+    }
+
+    /// TR-04: raw checks, schema, target. Blocking: reads the target of a file write, and the first
+    /// read-only command waits for the sandbox's probe.
     ///
     /// # Errors
     /// Why the call never starts. Nothing was done.
@@ -77,7 +94,12 @@ impl Registry {
         raw_arguments: &str,
         workspace: &Workspace,
     ) -> Result<Prepared, Refusal> {
-        Ok(prepare(name, raw_arguments, workspace)?)
+        let prepared = prepare(name, raw_arguments, workspace)?;
+        if prepared.read_only && prepared.kind == ToolKind::Shell {
+            // TR-21: without a sandbox it never becomes an attempt.
+            self.sandbox.ready()?;
+        }
+        Ok(prepared)
     }
 
     /// Runs a prepared call to its end. A stop makes it end early, and the outcome says how.
@@ -91,7 +113,11 @@ impl Registry {
         context: &Context,
     ) -> ToolOutcome {
         let since = Instant::now();
-        let outcome = self.run(prepared, workspace, context).await;
+        let mut outcome = self.run(prepared, workspace, context).await;
+        // TR-09: what reads and was stopped before it had a result did not fail.
+        if prepared.read_only && outcome.code == Some(ToolError::Cancelled.code()) {
+            outcome.become_cancelled();
+        }
         if outcome.exit.is_some() {
             outcome
         } else {
@@ -106,8 +132,17 @@ impl Registry {
         context: &Context,
     ) -> ToolOutcome {
         match &prepared.action {
-            Action::Shell { command, timeout_s } => {
-                shell::run::run(command, *timeout_s, workspace.root(), context).await
+            Action::Shell {
+                command,
+                timeout_s,
+                read_only,
+            } => {
+                let order = shell::run::Order {
+                    command,
+                    timeout_s: *timeout_s,
+                    sandbox: read_only.then_some(&self.sandbox),
+                };
+                shell::run::run(&order, workspace, context).await
             }
             Action::Fetch { url, method } => {
                 let limits = fetch::Limits {
@@ -144,14 +179,19 @@ fn prepare(name: &str, raw: &str, workspace: &Workspace) -> Result<Prepared, Too
         None => (None, None),
     };
     let handed = match &part.action {
-        Action::Shell { command, .. } => hands_over(command),
+        // In the sandbox there is nobody whom it could be handed to.
+        Action::Shell {
+            command,
+            read_only: false,
+            ..
+        } => hands_over(command),
         _ => None,
     };
     Ok(Prepared {
         canonical_tool: name.to_owned(),
         argument_digest: digest(&value),
         arguments: value,
-        read_only: matches!(part.kind, ToolKind::Read | ToolKind::Network),
+        read_only: part.read_only,
         kind: part.kind,
         resource_scope: scope,
         subject: part.subject,
@@ -162,9 +202,25 @@ fn prepare(name: &str, raw: &str, workspace: &Workspace) -> Result<Prepared, Too
     })
 }
 
+/// Tools whose calls may have effects.
+pub const MUTATING_TOOLS: [&str; 3] = ["write_file", "edit_file", "shell"];
+
+/// Whether a proposed call may have effects, as far as its name and its raw arguments tell: what
+/// can't be read counts as one that may. An unknown tool is refused before it could have any.
+pub fn may_have_effects(name: &str, raw_arguments: &str) -> bool {
+    let only_reads = || {
+        check_arguments(raw_arguments).is_ok_and(|value| {
+            arguments::read::<arguments::Shell>("shell", &value)
+                .is_ok_and(|arguments| arguments.read_only == Some(true))
+        })
+    };
+    MUTATING_TOOLS.contains(&name) && !(name == "shell" && only_reads())
+}
+
 /// What differs from tool to tool.
 struct Part {
     kind: ToolKind,
+    read_only: bool,
     subject: String,
     action: Action,
     diff: Option<String>,
@@ -175,6 +231,7 @@ impl Part {
     fn new(kind: ToolKind, subject: String, action: Action) -> Self {
         Self {
             kind,
+            read_only: matches!(kind, ToolKind::Read | ToolKind::Network),
             subject,
             action,
             diff: None,
@@ -185,6 +242,7 @@ impl Part {
     fn write(plan: Plan) -> Self {
         Self {
             kind: ToolKind::Edit,
+            read_only: false,
             subject: plan.place.shown(),
             action: Action::Publish {
                 place: plan.place,
@@ -275,8 +333,13 @@ fn shell_command(value: &Value, _workspace: &Workspace) -> Result<Part, ToolErro
     if cfg!(not(target_os = "linux")) {
         return Err(ToolError::UnsupportedPlatform);
     }
-    if arguments.read_only == Some(true) {
-        return Err(ToolError::SandboxUnavailable);
+    let read_only = arguments.read_only == Some(true);
+    if read_only && arguments.background == Some(true) {
+        return Err(ToolError::Schema {
+            tool: "shell",
+            reason: "read_only and background can't go together: what only reads is waited for"
+                .to_owned(),
+        });
     }
     if arguments.background == Some(true) {
         return Err(ToolError::BackgroundUnavailable);
@@ -296,8 +359,12 @@ fn shell_command(value: &Value, _workspace: &Workspace) -> Result<Part, ToolErro
     let action = Action::Shell {
         command: arguments.command,
         timeout_s,
+        read_only,
     };
-    Ok(Part::new(ToolKind::Shell, subject, action))
+    Ok(Part {
+        read_only,
+        ..Part::new(ToolKind::Shell, subject, action)
+    })
 }
 
 fn outcome_of_text(result: Result<String, ToolError>) -> ToolOutcome {

@@ -78,6 +78,15 @@ impl Workspace {
         &self.0.folder
     }
 
+    /// The program's own data, which commands in the sandbox don't see either.
+    pub(crate) fn forbidden_paths(&self) -> Vec<PathBuf> {
+        self.0
+            .forbidden
+            .iter()
+            .map(|forbidden| forbidden.path.clone())
+            .collect()
+    }
+
     /// Whether a canonical path is in the program's own data.
     pub(crate) fn is_forbidden(&self, path: &Path) -> bool {
         self.0.forbidden.iter().any(|forbidden| {

@@ -57,7 +57,7 @@ impl Actor {
         let mut first: Vec<ProposedCall> = message
             .calls
             .iter()
-            .take_while(|call| !self.host.is_mutating(&call.name))
+            .take_while(|call| !self.host.is_mutating(call))
             .cloned()
             .collect();
         if first.is_empty() {

@@ -185,6 +185,13 @@ impl Actor {
             damage: self.condition.damage.clone(),
             orphans,
             mutating_tools: self.host.mutating_tools(),
+            harmless_calls: session
+                .unanswered()
+                .iter()
+                .map(|call| &call.proposed)
+                .filter(|call| !self.host.is_mutating(call))
+                .map(|call| call.call_id.clone())
+                .collect(),
         }
     }
 

@@ -204,7 +204,7 @@ impl Actor {
                 return;
             }
             let running = self.running_calls();
-            let mutating = |call: &ProposedCall| self.host.is_mutating(&call.name);
+            let mutating = |call: &ProposedCall| self.host.is_mutating(call);
             match next(&self.store.session, &running, |call| !mutating(call)) {
                 Next::Model => self.ask_model().await,
                 Next::Calls(ids) => self.take_up(&ids).await,

@@ -34,6 +34,7 @@ impl Host {
         vec![
             self.check_storage(),
             self.check_supervisor(),
+            self.check_sandbox(),
             self.check_runtime_folder(),
             self.check_model(),
             self.check_sessions(),
@@ -89,6 +90,20 @@ impl Host {
                 ),
             ),
             Err(error) => finding("supervisor", Check::Failed, error.to_string()),
+        }
+    }
+
+    /// TR-21: read-only commands, by the probe that decides on them.
+    fn check_sandbox(&self) -> Finding {
+        match self.shared.registry.check_sandbox() {
+            Ok(()) => finding(
+                "sandbox",
+                Check::Ok,
+                "read-only commands run where nothing can be changed: each effect was tried and \
+                 prevented"
+                    .to_owned(),
+            ),
+            Err(refusal) => finding("sandbox", Check::Warning, refusal.message),
         }
     }
 

@@ -24,7 +24,7 @@ impl Host {
         let session = fold(&read.entries);
         let nothing = InFlight::new();
         Ok(views::items(&session, 0..session.items.len(), |call| {
-            let read_only = !self.shared.is_mutating(&call.proposed.name);
+            let read_only = !self.shared.is_mutating(&call.proposed);
             views::tool_view(&session, call, &nothing, read_only)
         }))
     }

@@ -36,7 +36,8 @@ pub fn refusal_text(attempt: &Attempt) -> String {
     format!(
         "blocked: recovery_required: inspect and resolve the previous uncertain tool effect before \
          another write\nattempt {} ({} on {}) is {}. The person can inspect it and then confirm or \
-         dismiss it. Reading, searching and asking still work; do not repeat the earlier call.",
+         dismiss it. Reading, \
+         searching, fetch and shell with read_only still work; do not repeat the earlier call.",
         attempt.identity.attempt_id,
         attempt.identity.canonical_tool,
         attempt.subject,

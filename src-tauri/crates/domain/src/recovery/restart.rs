@@ -36,6 +36,8 @@ pub struct Findings {
     pub orphans: Vec<String>,
     /// Whether calls of that tool name may have effects.
     pub mutating_tools: BTreeSet<String>,
+    /// Calls without a result, by id, whose arguments rule out any effect (TR-21).
+    pub harmless_calls: BTreeSet<String>,
 }
 
 /// One thing that the host does after a restart, in this order.
@@ -354,7 +356,8 @@ fn presume_lost_receipts(session: &Session, findings: &Findings, steps: &mut Vec
             .damage
             .iter()
             .any(|damage| call.seq <= damage.after_seq);
-        let mutating = findings.mutating_tools.contains(&call.proposed.name);
+        let mutating = findings.mutating_tools.contains(&call.proposed.name)
+            && !findings.harmless_calls.contains(&call.proposed.call_id);
         if call.attempt_id.is_none() && damaged && mutating {
             steps.push(presumed(
                 Identity {

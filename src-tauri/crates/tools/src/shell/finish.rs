@@ -10,7 +10,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use holdfast_domain::recovery::lifecycle::AttemptState;
-use holdfast_domain::recovery::process::{EndedBy, ExitReceipt, Straggler, outcome_of};
+use holdfast_domain::recovery::process::{
+    EndedBy, ExitReceipt, ProcessOutcome, Straggler, outcome_of,
+};
 
 use super::handover::hands_over;
 use crate::outcome::{FullOutput, ToolOutcome};
@@ -32,7 +34,40 @@ pub fn finish_shell(
     output: &Path,
     incomplete: bool,
 ) -> ToolOutcome {
-    let meaning = outcome_of(receipt);
+    finish(command, receipt, output, incomplete, outcome_of(receipt))
+}
+
+/// The same of a command that ran in the sandbox: it had no effect, however it ended (TR-21). What
+/// was stopped had no result and is cancelled; at a time limit the output so far is one (TR-09).
+pub(crate) fn finish_read_only(
+    command: &str,
+    receipt: &ExitReceipt,
+    output: &Path,
+    incomplete: bool,
+) -> ToolOutcome {
+    let mut meaning = outcome_of(receipt);
+    if receipt.ended_by == EndedBy::Timeout {
+        meaning.state = AttemptState::Failed;
+        meaning.effect_summary.clear();
+    }
+    let mut outcome = finish(command, receipt, output, incomplete, meaning);
+    match outcome.state {
+        AttemptState::Interrupted | AttemptState::Unknown => outcome.become_cancelled(),
+        AttemptState::Failed if receipt.ended_by == EndedBy::Timeout => {
+            outcome.code = Some("timeout");
+        }
+        _ => {}
+    }
+    outcome
+}
+
+fn finish(
+    command: &str,
+    receipt: &ExitReceipt,
+    output: &Path,
+    incomplete: bool,
+    meaning: ProcessOutcome,
+) -> ToolOutcome {
     let mut notes = Vec::new();
     let read = Output::read(output, receipt.output_length);
     let (body, is_cut, has_file) = match read {
@@ -108,7 +143,9 @@ fn ending(receipt: &ExitReceipt, state: AttemptState) -> String {
         EndedBy::HostLoss => "stopped because the program that ran it was lost",
         EndedBy::External => "stopped from outside",
     };
-    if state == AttemptState::Interrupted {
+    if state == AttemptState::Failed {
+        format!("{cause}; it ran in the sandbox and changed nothing")
+    } else if state == AttemptState::Interrupted {
         format!("{cause}; effects may be partial")
     } else if receipt.stragglers.is_empty() {
         format!("{cause}; its end is not proven; the outcome is unknown")

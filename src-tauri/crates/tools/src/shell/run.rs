@@ -2,31 +2,42 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::recovery::lifecycle::AttemptState;
 use holdfast_domain::recovery::process::{ExitReceipt, Straggler};
 use holdfast_supervisor::{
-    Attachment, HostIdentity, PROTOCOL, Progress, Request, SupervisorError, Target, launch,
-    prepare, remove, verify_output,
+    Attachment, HostIdentity, OnHostLoss, PROTOCOL, Progress, Request, SupervisorError, Target,
+    launch, prepare, remove, verify_output,
 };
 
 use super::environment::{command_environment, set};
-use super::finish::finish_shell;
+use super::finish::{finish_read_only, finish_shell};
 use crate::context::Context;
 use crate::error::ToolError;
 use crate::outcome::ToolOutcome;
+use crate::sandbox::{Launch, Sandbox, quiet_environment};
 use crate::text::Pieces;
+use crate::workspace::Workspace;
 
 /// After a stop the supervisor answers within its grace and its own bound; what has no receipt by
 /// then is unknown, and its receipt is found later (TR-10).
 const STOP_PATIENCE: Duration = Duration::from_secs(15);
 
+/// What is to be run.
+pub(crate) struct Order<'a> {
+    pub(crate) command: &'a str,
+    /// Seconds; `None`: the context's.
+    pub(crate) timeout_s: Option<u64>,
+    /// TR-21: the sandbox of a read-only command.
+    pub(crate) sandbox: Option<&'a Arc<Sandbox>>,
+}
+
 /// Runs a command to its receipt. Stop ends the whole tree and still waits for the receipt.
 pub(crate) async fn run(
-    command: &str,
-    timeout_s: Option<u64>,
-    folder: &Path,
+    order: &Order<'_>,
+    workspace: &Workspace,
     context: &Context,
 ) -> ToolOutcome {
     if cfg!(not(target_os = "linux")) {
@@ -35,17 +46,42 @@ pub(crate) async fn run(
     if context.cancel.is_cancelled() {
         return not_started(&ToolError::Cancelled);
     }
-    let started =
-        request(command, timeout_s, folder, context).and_then(|request| start(&request, context));
-    match started {
-        Ok((effects, attachment)) => follow(command, &effects, attachment, context).await,
+    let launched = match order.sandbox {
+        Some(sandbox) => match launch_in(sandbox, workspace, order.command).await {
+            Ok(launched) => Some(launched),
+            Err(error) => return not_started(&error),
+        },
+        None => None,
+    };
+    let started = request(order, launched, workspace.root(), context)
+        .and_then(|request| start(&request, context));
+    let mut outcome = match started {
+        Ok((effects, attachment)) => follow(order, &effects, attachment, context).await,
         Err(error) => not_started(&ToolError::Supervisor(error.to_string())),
+    };
+    if order.sandbox.is_some() && outcome.state == AttemptState::Unknown {
+        // TR-14: whatever became of it, it had no effect.
+        outcome.become_cancelled();
     }
+    outcome
+}
+
+/// The sandbox looks at files, so not on a thread of the runtime.
+async fn launch_in(
+    sandbox: &Arc<Sandbox>,
+    workspace: &Workspace,
+    command: &str,
+) -> Result<Launch, ToolError> {
+    let (sandbox, workspace) = (Arc::clone(sandbox), workspace.clone());
+    let command = ["/bin/sh", "-c", command].map(OsString::from);
+    tokio::task::spawn_blocking(move || sandbox.launch(&workspace, &command))
+        .await
+        .unwrap_or_else(|error| Err(ToolError::Internal(error.to_string())))
 }
 
 fn request(
-    command: &str,
-    timeout_s: Option<u64>,
+    order: &Order<'_>,
+    launched: Option<Launch>,
     folder: &Path,
     context: &Context,
 ) -> Result<Request, SupervisorError> {
@@ -59,19 +95,34 @@ fn request(
         "HOLDFAST_IDEMPOTENCY_KEY",
         OsStr::new(&context.idempotency_key),
     );
-    let timeout = timeout_s.map_or(context.shell_timeout, Duration::from_secs);
+    let mut on_host_loss = context.on_host_loss;
+    let (program, args) = match launched {
+        Some(launch) => {
+            quiet_environment(&mut environment, &launch);
+            // Nobody would read its result.
+            on_host_loss = OnHostLoss::Stop;
+            (launch.program.into(), launch.arguments)
+        }
+        None => (
+            OsString::from("/bin/sh"),
+            vec![OsString::from("-c"), OsString::from(order.command)],
+        ),
+    };
+    let timeout = order
+        .timeout_s
+        .map_or(context.shell_timeout, Duration::from_secs);
     Ok(Request {
         protocol: PROTOCOL,
         attempt_id: context.attempt_id.clone(),
         argument_digest: context.argument_digest.clone(),
-        program: OsString::from("/bin/sh"),
-        args: vec![OsString::from("-c"), OsString::from(command)],
+        program,
+        args,
         cwd: folder.to_path_buf(),
         env: environment,
         timeout_ms: Some(milliseconds(timeout)),
         grace_ms: milliseconds(context.shell_grace),
         output_cap: context.output_cap,
-        on_host_loss: context.on_host_loss,
+        on_host_loss,
         host: HostIdentity::current()?,
         boot_id: context.boot_id.clone(),
         runtime_folder: context.runtime_folder.clone(),
@@ -96,7 +147,7 @@ fn start(request: &Request, context: &Context) -> Result<(PathBuf, Attachment), 
 }
 
 async fn follow(
-    command: &str,
+    order: &Order<'_>,
     effects: &Path,
     mut attachment: Attachment,
     context: &Context,
@@ -123,7 +174,7 @@ async fn follow(
         match next {
             Ok(Progress::Output(bytes)) => context.progress.send(&pieces.push(&bytes)),
             Ok(Progress::Exited(receipt)) => {
-                return finish(command, effects, receipt).await;
+                return finish(order, effects, receipt).await;
             }
             Ok(Progress::NotStarted) => {
                 return not_started(&ToolError::Supervisor(
@@ -139,12 +190,17 @@ async fn follow(
 }
 
 /// The whole output is read for its digest, so not on a thread of the runtime.
-async fn finish(command: &str, effects: &Path, receipt: ExitReceipt) -> ToolOutcome {
-    let (command, effects) = (command.to_owned(), effects.to_path_buf());
+async fn finish(order: &Order<'_>, effects: &Path, receipt: ExitReceipt) -> ToolOutcome {
+    let (command, effects) = (order.command.to_owned(), effects.to_path_buf());
+    let read_only = order.sandbox.is_some();
     let work = tokio::task::spawn_blocking(move || {
         let is_whole = verify_output(&effects, &receipt).is_ok_and(|is_whole| is_whole);
         let output = effects.join(holdfast_supervisor::folder::OUTPUT);
-        finish_shell(&command, &receipt, &output, !is_whole)
+        if read_only {
+            finish_read_only(&command, &receipt, &output, !is_whole)
+        } else {
+            finish_shell(&command, &receipt, &output, !is_whole)
+        }
     });
     match work.await {
         Ok(outcome) => outcome,

@@ -204,7 +204,7 @@ async fn failures_stops_and_silence_end_in_a_bounded_time() {
     });
     assert_eq!(
         (outcome.state, outcome.code),
-        (AttemptState::Failed, Some("cancelled"))
+        (AttemptState::Cancelled, Some("cancelled"))
     );
     let closed = async {
         while !server.requests().contains(&"closed".to_owned()) {

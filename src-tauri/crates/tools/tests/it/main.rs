@@ -9,6 +9,8 @@ mod jail;
 mod place;
 mod preparing;
 mod reading;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod searching;
 #[cfg(target_os = "linux")]
 mod shell;

@@ -145,6 +145,6 @@ async fn a_stopped_search_has_no_result() {
     let outcome = place.execute(&prepared, &context).await;
     assert_eq!(
         (outcome.state, outcome.code),
-        (AttemptState::Failed, Some("cancelled"))
+        (AttemptState::Cancelled, Some("cancelled"))
     );
 }

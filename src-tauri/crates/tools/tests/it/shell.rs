@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::place::{Place, wait_for};
 
 /// The supervisor beside the test executables; built when it is not there.
-fn supervisor() -> PathBuf {
+pub(crate) fn supervisor() -> PathBuf {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY
         .get_or_init(|| {
