@@ -188,6 +188,7 @@ fn tr_14_tr_18_every_state_every_finding_every_damage() {
                         },
                         orphans: Vec::new(),
                         mutating_tools: BTreeSet::from(["shell".to_owned()]),
+                        harmless_calls: BTreeSet::new(),
                     };
                     let before = log.attempt("a").clone();
                     let sound = !legacy && matches!(damage, "" | "before");
@@ -301,6 +302,26 @@ fn tr_14_a_call_whose_receipt_may_be_lost_is_presumed_to_have_run() {
         news(&plan(&log.session, &findings)),
         Vec::<&RestartStep>::new()
     );
+}
+
+#[test]
+fn tr_21_a_command_of_the_sandbox_is_never_presumed_to_have_changed_something() {
+    let mut log = Log::new();
+    log.turn("t1")
+        .says("t1", 1, &[("c1", "shell"), ("c2", "shell")]);
+    let findings = Findings {
+        damage: vec![Damage {
+            after_seq: log.session.last_seq,
+            before_seq: None,
+        }],
+        mutating_tools: BTreeSet::from(["shell".to_owned()]),
+        harmless_calls: BTreeSet::from(["c1".to_owned()]),
+        ..Findings::default()
+    };
+    let steps = plan(&log.session, &findings);
+    carry_out(&mut log, &steps);
+    assert!(log.session.attempt_of("c1").is_none());
+    assert_eq!(log.session.attempt_of("c2").unwrap().state, S::Unknown);
 }
 
 #[test]

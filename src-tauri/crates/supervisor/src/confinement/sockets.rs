@@ -16,7 +16,7 @@ const FAMILIES: [i32; 3] = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
 /// Calls that reach what no namespace holds (key rings), that do other calls' work unseen
 /// (io_uring), or that a look has no use for.
-const REFUSED: [libc::c_long; 9] = [
+const REFUSED: [i64; 9] = [
     libc::SYS_add_key,
     libc::SYS_request_key,
     libc::SYS_keyctl,
@@ -89,8 +89,7 @@ fn argument(
     SeccompCondition::new(index, SeccompCmpArgLen::Dword, operator, value)
 }
 
-fn insert(rules: &mut Rules, call: libc::c_long, conditions: Vec<SeccompRule>) {
-    let call = i64::from(call);
+fn insert(rules: &mut Rules, call: i64, conditions: Vec<SeccompRule>) {
     if cfg!(target_arch = "x86_64") {
         rules.insert(call | SECOND_TABLE, conditions.clone());
     }
