@@ -41,12 +41,17 @@ impl Backend {
         let keys = Arc::new(StoredKeys::new(&data, Some(Arc::new(keychain))));
         let models = ConfiguredModels::new(config.clone(), RequestLimits::default())
             .with_keys(Arc::<StoredKeys>::clone(&keys));
-        let host = Host::new(HostOptions::new(
+        // TR-35: this host decides for its own sessions.
+        let retry_enabled =
+            std::env::var_os("REASONIX_TOOL_RECOVERY_RETRY").is_some_and(|value| value == "1");
+        let mut options = HostOptions::new(
             data.clone(),
             config,
             Arc::new(SystemSource),
             Arc::new(models.clone()),
-        ))?;
+        );
+        options.retry_enabled = retry_enabled;
+        let host = Host::new(options)?;
         let desktop = Desktop::start(DesktopOptions {
             data,
             host: Arc::new(host.clone()),
@@ -55,8 +60,7 @@ impl Backend {
             keys,
             surface: "window".to_owned(),
             demo_folder,
-            // TR-35: this host offers no retry.
-            retry_enabled: false,
+            retry_enabled,
         })?;
         Ok(Self { desktop, host })
     }

@@ -24,11 +24,31 @@ pub struct ToolRecoverySnapshot {
     pub revision: String,
     /// Unresolved attempts, newest first; after an inspection also the inspected one.
     pub calls: Vec<CallRecord>,
-    /// TR-35.
+    /// TR-35: the host that owns the session was started with `REASONIX_TOOL_RECOVERY_RETRY=1`. When
+    /// it was not, nothing offers a retry.
     pub retry_enabled: bool,
     /// TR-34; absent means that the host can't.
     #[serde(default)]
     pub dismiss_enabled: bool,
+}
+
+/// Whether a retry of an attempt would be admitted, as far as the host knows without looking anywhere
+/// (TR-35, TR-36). Additive; a host that doesn't say it leaves it out.
+///
+/// For a person: with [`ToolRecoverySnapshot::retry_enabled`] false there is no retry at all. With it
+/// true the retry is offered when `allowed`, and otherwise shown disabled with `reason`. What is
+/// allowed here is looked at once more when it is asked for, and may still be refused with its code.
+/// That a turn runs, and that something of the attempt still lives, is not said here: the first is in
+/// the runtime state, the second in the evidence of the inspection.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, specta::Type)]
+pub struct RetryHint {
+    /// Nothing that the host knows speaks against it.
+    pub allowed: bool,
+    /// Else why, the code with which it would be refused: `not_inspected`, `retry_disabled`,
+    /// `tool_unavailable`, `not_fenced`, `mode_read_only` or `recovery_required`; empty when allowed.
+    pub code: String,
+    /// The same in words; empty when allowed.
+    pub reason: String,
 }
 
 /// TR-25: an attempt, snake_case as stored.
@@ -76,6 +96,9 @@ pub struct CallRecord {
     pub inspection_summary: String,
     /// The attempt that took its place.
     pub superseded_by: Option<String>,
+    /// Whether it may be run again, and why not. Absent from hosts that don't say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetryHint>,
 }
 
 impl CallRecord {
@@ -109,6 +132,7 @@ impl CallRecord {
             inspection_evidence: inspection.map(|i| i.evidence.clone()),
             inspection_summary: inspection.map(|i| i.summary.clone()).unwrap_or_default(),
             superseded_by: attempt.superseded_by.clone(),
+            retry: None,
         }
     }
 }

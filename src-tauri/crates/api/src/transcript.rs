@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct TranscriptItem {
-    /// Place in the log; a tool has that of its proposal.
+    /// Place in the log; a tool has that of its proposal, a retry its own.
     #[specta(type = f64)]
     pub seq: u64,
     /// `user`, `assistant`, `tool` or `note`.
@@ -56,6 +56,14 @@ pub struct ToolView {
     pub truncated: bool,
     /// The attempt; empty without one.
     pub attempt_id: String,
+    /// The attempt that took this one's place: a person had it run again. It is another tool of the
+    /// transcript, and the state of this one says no more than what was known before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<String>,
+    /// The attempt whose place this one took (TR-36). No model sees such a call or its result; what
+    /// came of it is told in a note.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_of: Option<String>,
     /// Words about the effect.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub effect_summary: String,

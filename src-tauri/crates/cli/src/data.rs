@@ -26,6 +26,11 @@ pub(crate) fn folder(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
         .with_context(|| format!("{} can't be used as data folder", folder.display()))
 }
 
+/// TR-35: whether this host offers a person's retry.
+pub(crate) fn retry_enabled() -> bool {
+    std::env::var_os("REASONIX_TOOL_RECOVERY_RETRY").is_some_and(|value| value == "1")
+}
+
 /// A host, and what it was made of.
 pub(crate) struct Parts {
     pub(crate) data: PathBuf,
@@ -57,6 +62,7 @@ pub(crate) fn parts(data: PathBuf, workspace: Option<PathBuf>) -> anyhow::Result
         Arc::new(SystemSource),
         Arc::new(models.clone()),
     );
+    options.retry_enabled = retry_enabled();
     options.workspace = workspace
         .map(|path| {
             std::fs::canonicalize(&path).with_context(|| {

@@ -14,6 +14,7 @@ mod pages;
 mod prompts;
 mod recovery;
 mod restart;
+mod retry;
 pub(crate) mod switch;
 mod turn;
 pub(crate) mod views;
@@ -82,9 +83,12 @@ impl SessionHandle {
     }
 }
 
-/// The turn whose loop runs.
+/// The turn whose loop runs, or a retry.
 pub(crate) struct Running {
+    /// The turn; of a retry, the id of its phase, which is no turn's.
     turn_id: String,
+    /// A person's retry (TR-36): one call and no model.
+    retry: bool,
     cancel: CancellationToken,
     model: Option<AbortHandle>,
     /// Calls whose executor this host owns: call id → attempt id.
@@ -257,6 +261,16 @@ impl Actor {
         let stored_end = turn
             .and_then(|turn| turn.ended.as_ref())
             .map(|ended| ended.status.clone());
+        let (turn_id, turn_end) = match &self.running {
+            // A retry is a phase of its own, with an id by which it is stopped and no turn's.
+            Some(phase) if phase.retry => (phase.turn_id.clone(), String::new()),
+            Some(_) | None => (
+                turn.map(|turn| turn.id.clone()).unwrap_or_default(),
+                stored_end
+                    .or_else(|| self.unstored_end.clone())
+                    .unwrap_or_default(),
+            ),
+        };
         let sample = Sample {
             closed: self.closed,
             running: self.running.is_some() && !self.finishing,
@@ -267,10 +281,8 @@ impl Actor {
                 .is_some_and(|turn| turn.cancel.is_cancelled()),
             streaming: self.running.as_ref().is_some_and(|turn| turn.streaming),
             pending_prompt: session.prompt.is_some(),
-            turn_id: turn.map(|turn| turn.id.clone()).unwrap_or_default(),
-            turn_end: stored_end
-                .or_else(|| self.unstored_end.clone())
-                .unwrap_or_default(),
+            turn_id,
+            turn_end,
             turn_event_seq: session.last_seq,
             background_jobs: self.jobs.len() as u64,
             unresolved: session.unresolved(&self.in_flight()),

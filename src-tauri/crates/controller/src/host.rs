@@ -21,7 +21,7 @@ use holdfast_api::ApiError;
 use holdfast_files::{Disk, Storage};
 use holdfast_journal::Holder;
 use holdfast_supervisor::SupervisorError;
-use holdfast_tools::{Registry, RegistryConfig, SandboxConfig, command_environment};
+use holdfast_tools::{BroughtTool, Registry, RegistryConfig, SandboxConfig, command_environment};
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::actor::SessionHandle;
@@ -33,6 +33,9 @@ use crate::source::Source;
 
 /// Longest time that a host waits for its sessions to end.
 const CLOSE_TIME: Duration = Duration::from_secs(12);
+
+/// TR-32: longest time of an inspection.
+const INSPECTION_TIME: Duration = Duration::from_secs(5);
 
 /// What a host is made of.
 pub struct HostOptions {
@@ -48,6 +51,13 @@ pub struct HostOptions {
     pub models: Arc<dyn Models>,
     /// The layer under the session logs; the disk, but in tests of faults.
     pub storage: Arc<dyn Storage>,
+    /// TR-35: a person may have an attempt run again that is proven absent and fenced. Off by
+    /// default; the programs read it from their environment (docs/ENVIRONMENT.md) once, at the start.
+    pub retry_enabled: bool,
+    /// TR-32: longest time of an inspection, after which it is `unknown`; 5 s by default.
+    pub inspection_time: Duration,
+    /// Tools besides the built-in ones; none by default.
+    pub tools: Vec<Arc<dyn BroughtTool>>,
 }
 
 impl HostOptions {
@@ -65,6 +75,9 @@ impl HostOptions {
             source,
             models,
             storage: Arc::new(Disk),
+            retry_enabled: false,
+            inspection_time: INSPECTION_TIME,
+            tools: Vec::new(),
         }
     }
 }
@@ -103,6 +116,7 @@ impl Host {
                 probe_folder: data.clone(),
                 program: None,
             }),
+            brought: options.tools,
             ..RegistryConfig::default()
         })
         .map_err(|error| failed("the tools can't be set up", &error))?;
@@ -137,6 +151,8 @@ impl Host {
                 boot_id,
                 environment,
                 holder,
+                retry_enabled: options.retry_enabled,
+                inspection_time: options.inspection_time,
             }),
             sessions: Arc::default(),
         })

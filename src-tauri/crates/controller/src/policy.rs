@@ -45,8 +45,14 @@ pub fn decide(session: &Session, call: &Prepared, continuation: bool) -> Decisio
         ToolKind::Edit => "it changes a file",
         ToolKind::Shell => "it runs a command",
         ToolKind::Network => "it uses the network",
-        ToolKind::Read => "it may have an effect",
+        ToolKind::Read | ToolKind::Brought => "it may have an effect",
     })
+}
+
+/// TR-36: whether the session's mode lets a retry run. Nobody is asked: the person who asks for it
+/// has looked at this very attempt, and that is the approval of this one call.
+pub fn allows_retry(session: &Session, read_only: bool) -> bool {
+    read_only || Mode::parse(&session.mode).unwrap_or(Mode::Ask) != Mode::ReadOnly
 }
 
 /// What "for this session" allows: file changes by that tool, or this exact command.

@@ -39,6 +39,10 @@ pub(crate) struct Shared {
     pub(crate) runtime_folder: Option<PathBuf>,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) holder: Holder,
+    /// TR-35.
+    pub(crate) retry_enabled: bool,
+    /// TR-32: longest time of an inspection.
+    pub(crate) inspection_time: Duration,
 }
 
 impl std::fmt::Debug for Shared {
@@ -54,12 +58,16 @@ impl Shared {
     /// command that asks for the sandbox gets nothing else (TR-21).
     pub(crate) fn is_mutating(&self, call: &ProposedCall) -> bool {
         holdfast_tools::may_have_effects(&call.name, &call.arguments)
+            || self.registry.brings_mutating(&call.name)
     }
 
     pub(crate) fn mutating_tools(&self) -> BTreeSet<String> {
-        MUTATING_TOOLS
+        self.tool_specs
             .iter()
-            .map(|name| (*name).to_owned())
+            .map(|spec| spec.name.clone())
+            .filter(|name| {
+                MUTATING_TOOLS.contains(&name.as_str()) || self.registry.brings_mutating(name)
+            })
             .collect()
     }
 

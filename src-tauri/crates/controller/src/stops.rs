@@ -12,6 +12,8 @@ pub enum StopPoint {
     ToolEnded,
     /// A result is durable and not announced.
     ResultDurable,
+    /// A retry passed its checks; nothing of it is stored.
+    RetryAdmitted,
     /// A question is durable and announced.
     PromptDurable,
     /// Recovery has begun; nothing of it is stored.
@@ -30,6 +32,7 @@ impl StopPoint {
             Self::StartDurable => "start_durable",
             Self::ToolEnded => "tool_ended",
             Self::ResultDurable => "result_durable",
+            Self::RetryAdmitted => "retry_admitted",
             Self::PromptDurable => "prompt_durable",
             Self::RecoveryBegun => "recovery_begun",
             Self::RecoveryHalf => "recovery_half",

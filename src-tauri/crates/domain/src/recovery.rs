@@ -8,3 +8,4 @@ pub mod identity;
 pub mod lifecycle;
 pub mod process;
 pub mod restart;
+pub mod retry;

@@ -37,6 +37,9 @@ pub enum ToolError {
         /// Field and reason.
         reason: String,
     },
+    /// The arguments do not fit a tool of the host's own.
+    #[error("the arguments are wrong: {0}; nothing was run; correct them")]
+    Brought(String),
     /// A path that means nothing here.
     #[error("the path {path:?} can't be used: {reason}; nothing was touched")]
     PathInvalid {
@@ -201,7 +204,7 @@ impl ToolError {
             Self::WorkspaceMoved => "workspace_moved",
             Self::UnknownTool(_) => "unknown_tool",
             Self::Arguments(error) => error.code(),
-            Self::Schema { .. } => "arguments_wrong",
+            Self::Schema { .. } | Self::Brought(_) => "arguments_wrong",
             Self::PathInvalid { .. } => "path_invalid",
             Self::PathOutside { .. } => "path_outside",
             Self::PathProtected { .. } => "path_protected",

@@ -7,6 +7,7 @@
 //! goes to a model is valid text of a bounded length (C11).
 
 mod arguments;
+mod brought;
 mod context;
 mod digest;
 mod edit;
@@ -24,6 +25,7 @@ mod text;
 mod verifier;
 mod workspace;
 
+pub use brought::BroughtTool;
 pub use context::{Checkpoint, Context, Progress};
 pub use edit::{Edit, EditFault, apply_edits};
 pub use error::{Refusal, ToolError};
@@ -36,5 +38,5 @@ pub use shell::environment::command_environment;
 pub use shell::finish::finish_shell;
 pub use shell::handover::hands_over;
 pub use text::{MODEL_TEXT_LIMIT, visible};
-pub use verifier::{FileInspection, inspect_file};
+pub use verifier::{FileInspection, Verdict, Verifier, inspect_file};
 pub use workspace::Workspace;

@@ -64,7 +64,7 @@ impl ToolOutcome {
     }
 
     /// A state and a text that is known to be short enough.
-    pub(crate) fn bare(state: AttemptState, text: String) -> Self {
+    pub fn bare(state: AttemptState, text: String) -> Self {
         Self {
             state,
             code: None,

@@ -1,9 +1,12 @@
 //! A call that passed its checks: what a person is asked about, and what will run.
 
+use std::sync::Arc;
+
 use holdfast_domain::recovery::file::FileIntent;
 use serde_json::Value;
 
 use crate::arguments::Method;
+use crate::brought::BroughtTool;
 use crate::search::{GlobSearch, GrepSearch};
 use crate::workspace::Resolved;
 
@@ -18,6 +21,8 @@ pub enum ToolKind {
     Shell,
     /// Reads from the network.
     Network,
+    /// A tool of the host's own.
+    Brought,
 }
 
 /// A checked call (TR-04). It is bound to the state of the files at that moment: preparing again
@@ -74,4 +79,5 @@ pub(crate) enum Action {
         /// In the sandbox (TR-21).
         read_only: bool,
     },
+    Brought(Arc<dyn BroughtTool>),
 }

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdfast_domain::canonical::{check_arguments, digest};
+use holdfast_domain::recovery::file::FileIntent;
 use holdfast_domain::recovery::lifecycle::AttemptState;
 use holdfast_domain::transcript::outbound::ToolSpec;
 use serde_json::Value;
 
 use crate::arguments::{self, Method, bounded};
+use crate::brought::BroughtTool;
 use crate::context::Context;
 use crate::error::{Refusal, ToolError};
 use crate::fetch;
@@ -25,6 +27,7 @@ use crate::search::{GlobSearch, GrepSearch};
 use crate::shell;
 use crate::shell::handover::hands_over;
 use crate::spec;
+use crate::verifier::{FileVerifier, Verifier};
 use crate::workspace::Workspace;
 
 /// Bounds that a host may set.
@@ -36,6 +39,8 @@ pub struct RegistryConfig {
     pub fetch_body: usize,
     /// For read-only commands (TR-21); `None` refuses them, and is the default.
     pub sandbox: Option<SandboxConfig>,
+    /// Tools of the host's own, behind the built-in ones; none by default.
+    pub brought: Vec<Arc<dyn BroughtTool>>,
 }
 
 impl Default for RegistryConfig {
@@ -44,6 +49,7 @@ impl Default for RegistryConfig {
             fetch_time: Duration::from_secs(30),
             fetch_body: 1024 * 1024,
             sandbox: None,
+            brought: Vec::new(),
         }
     }
 }
@@ -60,12 +66,20 @@ impl Registry {
     /// All tools.
     ///
     /// # Errors
-    /// `internal`, when a built-in description can't be read.
+    /// `internal`, when a built-in description can't be read, or two tools have one name.
     pub fn new(config: RegistryConfig) -> Result<Self, ToolError> {
+        let mut specs = spec::all()?;
+        for tool in &config.brought {
+            let spec = tool.spec();
+            if specs.iter().any(|other| other.name == spec.name) {
+                return Err(ToolError::Internal(format!("two tools {}", spec.name)));
+            }
+            specs.push(spec);
+        }
         Ok(Self {
             sandbox: Arc::new(Sandbox::new(config.sandbox.clone())),
             config,
-            specs: spec::all()?,
+            specs,
         })
     }
 
@@ -94,12 +108,50 @@ impl Registry {
         raw_arguments: &str,
         workspace: &Workspace,
     ) -> Result<Prepared, Refusal> {
+        if let Some(tool) = self.brought(name) {
+            return Ok(prepare_brought(tool, raw_arguments)?);
+        }
         let prepared = prepare(name, raw_arguments, workspace)?;
         if prepared.read_only && prepared.kind == ToolKind::Shell {
             // TR-21: without a sandbox it never becomes an attempt.
             self.sandbox.ready()?;
         }
         Ok(prepared)
+    }
+
+    fn brought(&self, name: &str) -> Option<&Arc<dyn BroughtTool>> {
+        self.config
+            .brought
+            .iter()
+            .find(|tool| tool.spec().name == name)
+    }
+
+    /// A tool of that name is here.
+    pub fn has(&self, name: &str) -> bool {
+        self.specs.iter().any(|spec| spec.name == name)
+    }
+
+    /// A tool of the host's own which may have effects.
+    pub fn brings_mutating(&self, name: &str) -> bool {
+        self.brought(name).is_some_and(|tool| !tool.read_only())
+    }
+
+    /// TR-37: what can tell of an effect of that tool; `file` is what was recorded of a file write.
+    /// `None`: nothing can, and it is never run again. A command's end comes from its exit receipt
+    /// and from nothing else (SV-02), so that the shell has none.
+    pub fn verifier(
+        &self,
+        name: &str,
+        file: Option<&FileIntent>,
+        workspace: &Workspace,
+    ) -> Option<Arc<dyn Verifier>> {
+        match (name, file) {
+            ("write_file" | "edit_file", Some(intent)) => Some(Arc::new(FileVerifier {
+                intent: intent.clone(),
+                workspace: workspace.clone(),
+            })),
+            _ => self.brought(name)?.verifier(),
+        }
     }
 
     /// Runs a prepared call to its end. A stop makes it end early, and the outcome says how.
@@ -152,6 +204,7 @@ impl Registry {
                 outcome_of_text(fetch::fetch(url, *method, limits, &context.cancel).await)
             }
             Action::Publish { .. } => publish(prepared, workspace, context).await,
+            Action::Brought(tool) => tool.execute(&prepared.arguments, context).await,
             Action::ReadFile { .. }
             | Action::ListDir { .. }
             | Action::Glob(_)
@@ -217,6 +270,24 @@ pub fn may_have_effects(name: &str, raw_arguments: &str) -> bool {
     MUTATING_TOOLS.contains(&name) && !(name == "shell" && only_reads())
 }
 
+fn prepare_brought(tool: &Arc<dyn BroughtTool>, raw: &str) -> Result<Prepared, ToolError> {
+    let value = check_arguments(raw)?;
+    let subject = tool.check(&value).map_err(ToolError::Brought)?;
+    Ok(Prepared {
+        canonical_tool: tool.canonical_name(),
+        argument_digest: digest(&value),
+        read_only: tool.read_only(),
+        kind: ToolKind::Brought,
+        resource_scope: tool.scope(&value),
+        subject,
+        diff: None,
+        file: None,
+        hands_over: None,
+        action: Action::Brought(Arc::clone(tool)),
+        arguments: value,
+    })
+}
+
 /// What differs from tool to tool.
 struct Part {
     kind: ToolKind,
@@ -224,7 +295,7 @@ struct Part {
     subject: String,
     action: Action,
     diff: Option<String>,
-    intent: Option<holdfast_domain::recovery::file::FileIntent>,
+    intent: Option<FileIntent>,
 }
 
 impl Part {
@@ -399,7 +470,10 @@ async fn look(prepared: &Prepared, workspace: &Workspace, context: &Context) -> 
             Action::ListDir { place } => outcome_of_text(list::list(&jail, place)),
             Action::Glob(search) => outcome_of_text(search.run(&jail, &cancel)),
             Action::Grep(search) => outcome_of_text(search.run(&jail, &cancel)),
-            Action::Publish { .. } | Action::Fetch { .. } | Action::Shell { .. } => {
+            Action::Publish { .. }
+            | Action::Fetch { .. }
+            | Action::Shell { .. }
+            | Action::Brought(_) => {
                 ToolOutcome::failed(&ToolError::Internal("not a look".to_owned()))
             }
         }

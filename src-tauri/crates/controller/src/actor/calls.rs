@@ -304,7 +304,7 @@ impl Actor {
     }
 
     /// TR-05 (11): Stop came between the durable start and the execution.
-    async fn not_started(&mut self, attempts: &[String]) {
+    pub(super) async fn not_started(&mut self, attempts: &[String]) {
         let records = attempts
             .iter()
             .map(|attempt_id| {
@@ -336,7 +336,7 @@ impl Actor {
     }
 
     /// TR-05 (12).
-    fn execute(&mut self, start: Start, seq: Option<u64>) {
+    pub(super) fn execute(&mut self, start: Start, seq: Option<u64>) {
         let Some(turn) = &mut self.running else {
             return;
         };

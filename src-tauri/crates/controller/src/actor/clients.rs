@@ -29,10 +29,16 @@ impl Actor {
                 let _ = reply.send(Ok(self.recovery_snapshot()));
             }
             Command::Resolve(request, source, reply) => {
-                let resolved = self.resolve(&request, &source).await;
+                let (answer, retried) = match self.resolve(&request, &source).await {
+                    Ok((snapshot, retried)) => (Ok(snapshot), retried),
+                    Err(error) => (Err(error), None),
+                };
                 // The state is committed before the answer, so that both agree at once.
                 self.publish();
-                let _ = reply.send(resolved);
+                let _ = reply.send(answer);
+                if let Some(retried) = retried {
+                    self.run_retry(retried).await;
+                }
             }
             Command::Patch(patch, reply) => {
                 let patched = self.patch(patch).await;

@@ -23,6 +23,10 @@ impl Actor {
                 self.keep_partial().await;
             }
         }
+        // A question that waits beside a retry is none of its business.
+        if self.running.as_ref().is_some_and(|phase| phase.retry) {
+            return;
+        }
         if self.store.session.prompt.is_none() {
             return;
         }
@@ -54,6 +58,9 @@ impl Actor {
 
     /// Stores a turn's end. What can't be stored is ended all the same, and shown as failed.
     pub(super) async fn end_turn(&mut self, status: &str, code: &str, message: &str) {
+        if self.running.as_ref().is_some_and(|phase| phase.retry) {
+            return self.end_retry(Some((code, message)));
+        }
         let Some(mut turn) = self.running.take() else {
             return;
         };

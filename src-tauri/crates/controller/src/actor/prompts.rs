@@ -56,6 +56,13 @@ impl Actor {
 
     /// `POST /approve`: durable before it is answered; at most one answer counts (C16).
     pub(super) async fn approve(&mut self, answer: Approve) -> Result<(), ApiError> {
+        if self.running.as_ref().is_some_and(|phase| phase.retry) {
+            return Err(ApiError::conflict(
+                "session_busy",
+                "a retry is running; your answer changed nothing, and the question stays open; \
+                 answer when the retry has ended",
+            ));
+        }
         self.writable().await?;
         let asked = self
             .store

@@ -1,4 +1,5 @@
-//! The recovery snapshot and a person's actions on it (TR-25…TR-34, TR-38).
+//! The recovery snapshot and a person's actions on it (TR-25…TR-34, TR-38); a retry's own part
+//! is in `retry.rs`.
 
 use holdfast_api::ApiError;
 use holdfast_api::recovery::{CallRecord, ToolRecoverySnapshot};
@@ -9,15 +10,12 @@ use holdfast_domain::recovery::attempt::{
     Attempt, Evidence, Inspection, InspectionState, Resolution,
 };
 use holdfast_domain::recovery::barrier;
-use holdfast_domain::recovery::file::FileVerdict;
 use holdfast_domain::recovery::process::ProcessEvidence;
 use holdfast_domain::transcript::record::{Inspected, Record, Resolved};
-use holdfast_tools::inspect_file;
+use holdfast_tools::Verdict;
 
 use super::Actor;
-
-/// TR-32: longest time of an inspection.
-const INSPECTION_TIME: std::time::Duration = std::time::Duration::from_secs(5);
+use super::retry::Retried;
 
 impl Actor {
     /// TR-25, TR-26: the same view for the same state, byte for byte.
@@ -32,20 +30,24 @@ impl Actor {
             revision: String::new(),
             calls: barrier::unresolved(session.attempts(), &in_flight)
                 .into_iter()
-                .map(CallRecord::of)
+                .map(|attempt| CallRecord {
+                    retry: Some(self.retry_hint(attempt, &in_flight)),
+                    ..CallRecord::of(attempt)
+                })
                 .collect(),
-            retry_enabled: false,
+            retry_enabled: self.host.retry_enabled,
             dismiss_enabled: true,
         }
         .sealed()
     }
 
-    /// TR-29…TR-34: admitted, durable, then answered with the new snapshot.
+    /// TR-29…TR-36: admitted, durable, then answered with the new snapshot. What is admitted as a
+    /// retry runs behind the answer.
     pub(super) async fn resolve(
         &mut self,
         request: &ActionRequest,
         source: &str,
-    ) -> Result<ToolRecoverySnapshot, ApiError> {
+    ) -> Result<(ToolRecoverySnapshot, Option<Retried>), ApiError> {
         // Storage that works again may bring the real outcome with it, so this comes first; what is
         // still not durable is said behind all other causes (TR-30).
         let durable = self.writable().await.is_ok();
@@ -61,10 +63,10 @@ impl Actor {
             revision: &snapshot.revision,
             attempt,
             executor_alive: self.in_flight().contains(&request.attempt_id) || stragglers_live,
-            retry_enabled: false,
+            retry_enabled: self.host.retry_enabled,
         };
         admit(request, &situation).map_err(|refusal| self.refused(refusal))?;
-        if !durable {
+        if !durable && request.action != Action::Retry {
             return Err(self.refused(Refusal::NotDurable));
         }
         let record: Record = match request.action {
@@ -79,7 +81,10 @@ impl Actor {
             Action::Confirm => resolved(request, Resolution::Confirm, source),
             Action::Reject => resolved(request, Resolution::Reject, source),
             Action::Dismiss => resolved(request, Resolution::Dismiss, source),
-            Action::Retry => return Err(self.refused(Refusal::RetryDisabled)),
+            Action::Retry => {
+                let retried = self.retry(&request.attempt_id, durable).await?;
+                return Ok((self.recovery_snapshot(), Some(retried)));
+            }
         };
         if self.commit(vec![record], Vec::new()).await.is_err() {
             return Err(self.refused(Refusal::NotDurable));
@@ -96,7 +101,7 @@ impl Actor {
         if request.action == Action::Inspect {
             self.reveal(&mut snapshot, &request.attempt_id);
         }
-        Ok(snapshot)
+        Ok((snapshot, None))
     }
 
     /// TR-27: only the reply to an inspection carries the arguments, of that attempt alone.
@@ -120,8 +125,13 @@ impl Actor {
     }
 
     /// TR-30, TR-41: with the present snapshot.
-    fn refused(&self, refusal: Refusal) -> ApiError {
-        let mut error = ApiError::conflict(refusal.code(), refusal.to_string());
+    pub(super) fn refused(&self, refusal: Refusal) -> ApiError {
+        self.refused_with(refusal.code(), refusal.to_string())
+    }
+
+    /// The same for a cause of the ordinary pipeline.
+    pub(super) fn refused_with(&self, code: &str, message: String) -> ApiError {
+        let mut error = ApiError::conflict(code, message);
         error.snapshot = Some(Box::new(self.recovery_snapshot()));
         error
     }
@@ -145,56 +155,14 @@ impl Actor {
             evidence: Evidence::None,
             summary: summary.to_owned(),
         };
-        if let Some(intent) = attempt.file.clone() {
-            let Ok(workspace) = self.workspace.clone() else {
-                return Ok(unknown("the workspace can't be read now"));
-            };
-            let look = tokio::task::spawn_blocking(move || {
-                let found = inspect_file(&intent, &workspace);
-                (intent, found)
-            });
-            let Ok(Ok((intent, found))) = tokio::time::timeout(INSPECTION_TIME, look).await else {
-                return Ok(unknown("looking at the file took too long"));
-            };
-            if !found.same_target {
+        if let Some(look) = self.look_again(&attempt).await {
+            if look.scope.as_deref() != Some(attempt.identity.resource_scope.as_str()) {
                 return Err(self.refused(Refusal::SinkChanged));
             }
-            let (state, summary) = match found.verdict {
-                FileVerdict::Satisfied => (
-                    InspectionState::PostconditionSatisfied,
-                    "the file has the content that was to be written; that says what it is now, \
-                     not who wrote it",
-                ),
-                // The lock is held and the earlier executor died with its host: nothing of it can
-                // still publish.
-                FileVerdict::Unchanged => (
-                    InspectionState::AbsentFenced,
-                    "the file is as it was before; the write did not happen, and nothing is left \
-                     that could still do it",
-                ),
-                FileVerdict::Conflict => (
-                    InspectionState::Unknown,
-                    "the file has another content: neither that from before nor that which was to \
-                     be written",
-                ),
-                FileVerdict::Unknown => (InspectionState::Unknown, "the file can't be read now"),
-            };
-            return Ok(Inspection {
-                inspection_id,
-                state,
-                evidence: Evidence::File {
-                    path: intent.path,
-                    before: intent.before,
-                    after: intent.after,
-                    now: match found.verdict {
-                        FileVerdict::Unknown => None,
-                        FileVerdict::Satisfied | FileVerdict::Unchanged | FileVerdict::Conflict => {
-                            Some(found.now.unwrap_or_default())
-                        }
-                    },
-                },
-                summary: summary.to_owned(),
-            });
+            return Ok(inspected(inspection_id, look.verdict));
+        }
+        if attempt.file.is_some() {
+            return Ok(unknown("the workspace can't be read now"));
         }
         if attempt.supervised {
             return Ok(self.inspect_process(&attempt, inspection_id).await);
@@ -213,7 +181,7 @@ impl Actor {
             let evidence = holdfast_supervisor::look(&folder, &id, &digest, &boot, false);
             (evidence, holdfast_supervisor::stragglers(&id))
         });
-        let found = tokio::time::timeout(INSPECTION_TIME, look).await;
+        let found = tokio::time::timeout(self.host.inspection_time, look).await;
         let (evidence, stragglers) = match found {
             Ok(Ok((evidence, stragglers))) => (evidence.ok(), stragglers.unwrap_or_default()),
             Ok(Err(_)) | Err(_) => (None, Vec::new()),
@@ -252,6 +220,25 @@ impl Actor {
             }
             .to_owned(),
         }
+    }
+}
+
+/// TR-32, TR-37. Of a file, what is there is its content, whoever wrote it.
+fn inspected(inspection_id: String, verdict: Verdict) -> Inspection {
+    let state = match (
+        verdict.presence.as_inspected(verdict.fenced),
+        &verdict.evidence,
+    ) {
+        (InspectionState::Present, Evidence::File { .. }) => {
+            InspectionState::PostconditionSatisfied
+        }
+        (state, _) => state,
+    };
+    Inspection {
+        inspection_id,
+        state,
+        evidence: verdict.evidence,
+        summary: verdict.summary,
     }
 }
 

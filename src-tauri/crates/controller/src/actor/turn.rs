@@ -152,6 +152,7 @@ impl Actor {
         self.switch.arm(turn_id, cancel.clone());
         self.running = Some(Running {
             turn_id: turn_id.to_owned(),
+            retry: false,
             cancel,
             model: None,
             calls: std::collections::BTreeMap::new(),
@@ -185,6 +186,12 @@ impl Actor {
             let Some(turn) = &self.running else {
                 return;
             };
+            if turn.retry {
+                if turn.calls.is_empty() {
+                    self.end_retry(None);
+                }
+                return;
+            }
             if turn.model.is_some() || self.store.session.prompt.is_some() {
                 return;
             }

@@ -61,6 +61,8 @@ pub(crate) fn tool_view(
     view.read_only = attempt.read_only;
     view.effect_summary.clone_from(&attempt.effect_summary);
     view.started_at = attempt.started_at;
+    view.superseded_by.clone_from(&attempt.superseded_by);
+    view.retry_of.clone_from(&attempt.retry_of);
     match &attempt.result {
         Some(result) => {
             view.result_source = Some(
@@ -144,6 +146,14 @@ fn item_views(
             }));
             views
         }
+        Item::Retry { seq, at, call_id } => session
+            .call(call_id)
+            .map(|call| TranscriptItem {
+                tool: Some(tool(call)),
+                ..bare(*seq, *at, "tool", &call.turn_id)
+            })
+            .into_iter()
+            .collect(),
     }
 }
 
@@ -169,9 +179,12 @@ pub(crate) fn messages_since(session: &Session, seq: u64) -> Vec<TranscriptItem>
         .take_while(|item| match item {
             Item::User { seq: at, .. }
             | Item::Note { seq: at, .. }
-            | Item::Assistant { seq: at, .. } => *at >= seq,
+            | Item::Assistant { seq: at, .. }
+            | Item::Retry { seq: at, .. } => *at >= seq,
         })
         .filter_map(|item| match item {
+            // It is told as a call.
+            Item::Retry { .. } => None,
             Item::Assistant { seq, at, message } => Some(assistant_view(*seq, *at, message)),
             Item::User { .. } | Item::Note { .. } => {
                 item_views(session, item, &|_| ToolView::default())
@@ -214,7 +227,7 @@ pub(crate) fn title(session: &Session) -> String {
         .iter()
         .find_map(|item| match item {
             Item::User { text, .. } => Some(text),
-            Item::Note { .. } | Item::Assistant { .. } => None,
+            Item::Note { .. } | Item::Assistant { .. } | Item::Retry { .. } => None,
         })
         .map(|text| {
             let line = text.lines().next().unwrap_or_default();

@@ -125,6 +125,8 @@ pub struct Attempt {
     pub inspection: Option<Inspection>,
     /// The attempt that took its place.
     pub superseded_by: Option<String>,
+    /// The attempt whose place it took (TR-36).
+    pub retry_of: Option<String>,
     /// Processes that may still work on it.
     pub stragglers: Vec<Straggler>,
     /// Processes of it live on as a job (TR-50).
@@ -160,6 +162,7 @@ impl Attempt {
             resolution_source: String::new(),
             inspection: None,
             superseded_by: None,
+            retry_of: None,
             stragglers: Vec::new(),
             job: false,
             found_open: false,

@@ -98,17 +98,13 @@ pub fn host_note(session: &Session) -> Option<HostNote> {
 /// left the effect open, or nothing at all since the call is not in its transcript. What a retry
 /// came to is told with the attempt that it took the place of.
 fn was_told_less(session: &Session, attempt: &Attempt) -> bool {
-    let is_retry = || {
-        session
-            .attempts()
-            .any(|other| other.superseded_by.as_ref() == Some(&attempt.identity.attempt_id))
-    };
+    if attempt.retry_of.is_some() {
+        return false;
+    }
     attempt.synthetic_sent
         || attempt.late.is_some()
         || attempt.result.as_ref().is_some_and(Session::failed_open)
-        || (attempt.resolution.is_some()
-            && session.call(&attempt.identity.call_id).is_none()
-            && !is_retry())
+        || (attempt.resolution.is_some() && session.call(&attempt.identity.call_id).is_none())
 }
 
 /// What is known now, in words; `None` when that is no more than the model was told.
@@ -116,9 +112,7 @@ fn meaning(session: &Session, attempt: &Attempt) -> Option<String> {
     if let Some(retry) = &attempt.superseded_by {
         let outcome = session
             .attempt(retry)
-            // A retry's receipt is always the later one; a damaged log must not lead in circles.
-            .filter(|retry| retry.receipt_seq > attempt.receipt_seq)
-            .filter(|retry| retry.state.is_final())
+            .filter(|retry| retry.state.is_final() || retry.superseded_by.is_some())
             .and_then(|retry| settled(session, retry))?;
         return Some(format!(
             "the person had it run again behind a fence. Of that run: {outcome}"

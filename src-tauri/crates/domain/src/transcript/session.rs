@@ -66,6 +66,15 @@ pub enum Item {
         /// The message.
         message: AssistantMessage,
     },
+    /// A call that a person had run again (TR-36). No model sees it.
+    Retry {
+        /// Place in the log.
+        seq: u64,
+        /// Unix milliseconds.
+        at: u64,
+        /// Our id of the repeated call.
+        call_id: String,
+    },
 }
 
 /// A turn.
@@ -211,7 +220,7 @@ impl Session {
             .rev()
             .find_map(|item| match item {
                 Item::Assistant { message, .. } => Some(message),
-                Item::User { .. } | Item::Note { .. } => None,
+                Item::User { .. } | Item::Note { .. } | Item::Retry { .. } => None,
             })
             .filter(|message| Some(message.turn_id.as_str()) == turn_id)
             .map(|message| {
@@ -230,7 +239,7 @@ impl Session {
             .iter()
             .filter_map(|item| match item {
                 Item::Assistant { message, .. } => Some(message),
-                Item::User { .. } | Item::Note { .. } => None,
+                Item::User { .. } | Item::Note { .. } | Item::Retry { .. } => None,
             })
             .flat_map(|message| &message.calls)
             .filter(|call| self.answer(&call.call_id).is_none())

@@ -52,6 +52,7 @@ pub fn outbound(session: &Session) -> Vec<OutboundMessage> {
                     }
                 }
             }
+            Item::Retry { .. } => {}
         }
     }
     messages

@@ -9,8 +9,8 @@ use crate::recovery::attempt::{Attempt, Resolution};
 use crate::recovery::identity::Identity;
 use crate::recovery::lifecycle::AttemptState;
 use crate::transcript::record::{
-    AssistantMessage, AttemptChanged, CallRefused, Entry, PromptAnswered, PromptAsked, Receipt,
-    Record, SyntheticResult, ToolResult, ToolStarted,
+    AssistantMessage, AttemptChanged, CallRefused, Entry, PromptAnswered, PromptAsked, ProposedCall, Receipt,
+    Record, Superseded, SyntheticResult, ToolResult, ToolStarted,
 };
 
 impl Session {
@@ -78,14 +78,7 @@ impl Session {
             Record::PromptAnswered(answer) => self.answered_by_person(answer),
             Record::CallRefused(refused) => self.refused(refused),
             Record::Receipt(receipt) => self.receipt(entry, receipt),
-            Record::Superseded(superseded) => {
-                if let Some(attempt) = self.attempts.get_mut(&superseded.attempt_id) {
-                    // An attempt is retried once; an old request can't run anything again (TR-36).
-                    attempt
-                        .superseded_by
-                        .get_or_insert_with(|| superseded.by.clone());
-                }
-            }
+            Record::Superseded(superseded) => self.superseded(entry, superseded),
             Record::ToolStarted(started) => self.started(entry, started),
             Record::NotStarted(not_started) => {
                 self.not_started(&not_started.attempt_id, &not_started.reason, entry.at);
@@ -102,11 +95,7 @@ impl Session {
                 self.insert(attempt);
             }
             Record::SyntheticResult(synthetic) => self.synthetic(synthetic),
-            Record::LateEvidence(late) => {
-                if let Some(attempt) = self.attempts.get_mut(&late.result.attempt_id) {
-                    attach_late(attempt, &late.result);
-                }
-            }
+            Record::LateEvidence(late) => self.attach_late(&late.result),
             Record::Inspected(inspected) => {
                 if let Some(attempt) = self.attempts.get_mut(&inspected.attempt_id) {
                     attempt.inspection = Some(inspected.inspection.clone());
@@ -320,6 +309,70 @@ impl Session {
         self.insert(attempt);
     }
 
+    /// TR-36: the retry's call is the original's once more. Its result never goes into the original
+    /// call's place, and no model sees it but in a note.
+    fn superseded(&mut self, entry: &Entry, superseded: &Superseded) {
+        let Some(original) = self.attempts.get(&superseded.attempt_id) else {
+            return;
+        };
+        let Some(retry) = self.attempts.get(&superseded.by) else {
+            // A place that nothing has taken would lift the barrier for nothing.
+            return;
+        };
+        // An attempt is retried once; an old request can't run anything again. A retry's receipt is
+        // always the later one, so that a damaged log can't lead in circles.
+        if original.superseded_by.is_some()
+            || retry.retry_of.is_some()
+            || retry.receipt_seq <= original.receipt_seq
+        {
+            return;
+        }
+        let original_call = original.identity.call_id.clone();
+        let call_id = retry.identity.call_id.clone();
+        if let Some(retry) = self.attempts.get_mut(&superseded.by) {
+            retry.retry_of = Some(superseded.attempt_id.clone());
+        }
+        if let Some(original) = self.attempts.get_mut(&superseded.attempt_id) {
+            original.superseded_by = Some(superseded.by.clone());
+        }
+        self.is_news(&superseded.attempt_id);
+        let Some(call) = self.calls.get(&original_call) else {
+            return;
+        };
+        if self.calls.contains_key(&call_id) {
+            return;
+        }
+        let call = Call {
+            proposed: ProposedCall {
+                call_id: call_id.clone(),
+                provider_id: String::new(),
+                ..call.proposed.clone()
+            },
+            turn_id: call.turn_id.clone(),
+            step: call.step,
+            seq: entry.seq,
+            attempt_id: Some(superseded.by.clone()),
+            refusal: None,
+            synthetic: None,
+        };
+        self.calls.insert(call_id.clone(), call);
+        self.items.push(Item::Retry {
+            seq: entry.seq,
+            at: entry.at,
+            call_id,
+        });
+    }
+
+    /// Something new is known of an attempt. What becomes of a retry is told with the attempt whose
+    /// place it took (TR-15), so it is news of that one too.
+    fn is_news(&mut self, attempt_id: &str) {
+        let mut next = Some(attempt_id.to_owned());
+        while let Some(attempt) = next.and_then(|id| self.attempts.get_mut(&id)) {
+            attempt.told = false;
+            next = attempt.retry_of.clone();
+        }
+    }
+
     fn not_started(&mut self, attempt_id: &str, reason: &str, at: u64) {
         if let Some(attempt) = self.attempts.get_mut(attempt_id)
             && attempt.result.is_none()
@@ -328,7 +381,7 @@ impl Session {
             attempt.state = AttemptState::NotStarted;
             attempt.effect_summary = reason.to_owned();
             attempt.finished_at = Some(at);
-            attempt.told = false;
+            self.is_news(attempt_id);
         }
     }
 
@@ -342,7 +395,7 @@ impl Session {
             attempt.stragglers.clone_from(&change.stragglers);
             if change.state.is_final() {
                 attempt.finished_at = Some(at);
-                attempt.told = false;
+                self.is_news(&change.attempt_id);
             }
         }
     }
@@ -352,7 +405,7 @@ impl Session {
             return;
         };
         if attempt.state.is_final() && attempt.result.is_none() || attempt.state.is_by_person() {
-            attach_late(attempt, result);
+            self.attach_late(result);
             return;
         }
         if attempt.result.is_some() {
@@ -380,7 +433,7 @@ impl Session {
         attempt.stragglers = Vec::new();
         attempt.finished_at = Some(at);
         attempt.result = Some(result.clone());
-        attempt.told = false;
+        self.is_news(&result.attempt_id);
     }
 
     fn resolve(&mut self, attempt_id: &str, resolution: Resolution, source: &str, at: u64) {
@@ -393,25 +446,21 @@ impl Session {
         attempt.resolution = Some(resolution);
         attempt.resolution_source = source.to_owned();
         attempt.resolved_at = Some(at);
-        attempt.told = false;
         match resolution {
             Resolution::Confirm => attempt.state = AttemptState::UserConfirmed,
             Resolution::Dismiss => attempt.state = AttemptState::UserDismissed,
             Resolution::Reject => {}
         }
-        // What becomes of a retry is told with the attempt that it took the place of.
-        for other in self.attempts.values_mut() {
-            if other.superseded_by.as_deref() == Some(attempt_id) {
-                other.told = false;
-            }
-        }
+        self.is_news(attempt_id);
     }
-}
 
-/// TR-10, TR-34: what comes after the state was settled is attached, and the state stays.
-fn attach_late(attempt: &mut Attempt, result: &ToolResult) {
-    if attempt.late.is_none() {
-        attempt.late = Some(result.clone());
-        attempt.told = false;
+    /// TR-10, TR-34: what comes after the state was settled is attached, and the state stays.
+    fn attach_late(&mut self, result: &ToolResult) {
+        if let Some(attempt) = self.attempts.get_mut(&result.attempt_id)
+            && attempt.late.is_none()
+        {
+            attempt.late = Some(result.clone());
+            self.is_news(&result.attempt_id);
+        }
     }
 }
