@@ -396,6 +396,8 @@ export type CallRecord = {
 	inspection_summary: string,
 	/**  The attempt that took its place. */
 	superseded_by: string | null,
+	/**  Whether it may be run again, and why not. Absent from hosts that don't say it. */
+	retry?: RetryHint | null,
 };
 
 /**  What became of a Stop. */
@@ -861,6 +863,28 @@ export type Resync = {
 	recoveryVersion: number,
 };
 
+/**
+ *  Whether a retry of an attempt would be admitted, as far as the host knows without looking anywhere
+ *  (TR-35, TR-36). Additive; a host that doesn't say it leaves it out.
+ * 
+ *  For a person: with [`ToolRecoverySnapshot::retry_enabled`] false there is no retry at all. With it
+ *  true the retry is offered when `allowed`, and otherwise shown disabled with `reason`. What is
+ *  allowed here is looked at once more when it is asked for, and may still be refused with its code.
+ *  That a turn runs, and that something of the attempt still lives, is not said here: the first is in
+ *  the runtime state, the second in the evidence of the inspection.
+ */
+export type RetryHint = {
+	/**  Nothing that the host knows speaks against it. */
+	allowed: boolean,
+	/**
+	 *  Else why, the code with which it would be refused: `not_inspected`, `retry_disabled`,
+	 *  `tool_unavailable`, `not_fenced`, `mode_read_only` or `recovery_required`; empty when allowed.
+	 */
+	code: string,
+	/**  The same in words; empty when allowed. */
+	reason: string,
+};
+
 /**  RS-18: a session as a tab has it, or one that runs without a tab (`tabId` empty). */
 export type RuntimeSession = {
 	/**  Id of the tab; empty for a session without one. */
@@ -1182,7 +1206,10 @@ export type ToolRecoverySnapshot = {
 	revision: string,
 	/**  Unresolved attempts, newest first; after an inspection also the inspected one. */
 	calls: CallRecord[],
-	/**  TR-35. */
+	/**
+	 *  TR-35: the host that owns the session was started with `REASONIX_TOOL_RECOVERY_RETRY=1`. When
+	 *  it was not, nothing offers a retry.
+	 */
 	retryEnabled: boolean,
 	/**  TR-34; absent means that the host can't. */
 	dismissEnabled?: boolean,
@@ -1210,6 +1237,16 @@ export type ToolView = {
 	truncated: boolean,
 	/**  The attempt; empty without one. */
 	attemptId: string,
+	/**
+	 *  The attempt that took this one's place: a person had it run again. It is another tool of the
+	 *  transcript, and the state of this one says no more than what was known before.
+	 */
+	supersededBy?: string | null,
+	/**
+	 *  The attempt whose place this one took (TR-36). No model sees such a call or its result; what
+	 *  came of it is told in a note.
+	 */
+	retryOf?: string | null,
 	/**  Words about the effect. */
 	effectSummary?: string,
 	/**  Diff of a file change. */
@@ -1265,7 +1302,7 @@ export type TopicStatus =
 
 /**  One element of the transcript. */
 export type TranscriptItem = {
-	/**  Place in the log; a tool has that of its proposal. */
+	/**  Place in the log; a tool has that of its proposal, a retry its own. */
 	seq: number,
 	/**  `user`, `assistant`, `tool` or `note`. */
 	kind: string,

@@ -1,5 +1,5 @@
 //! What tests stand on: a scripted model server, a child host that can be killed at a chosen point,
-//! an outside ledger of effects, an HTTP client, and waits with a deadline.
+//! an outside ledger of effects, an authoritative sink, an HTTP client, and waits with a deadline.
 //!
 //! Guarantees: everything is real (sockets, processes, files); everything that was started ends
 //! when its value is dropped; nothing waits without a deadline. Only tests depend on this crate, so
@@ -14,9 +14,11 @@ pub mod host;
 pub mod http;
 pub mod ledger;
 pub mod model_server;
+pub mod sink;
 pub mod wait;
 
 pub use host::{Host, HostOptions};
 pub use http::{Frame, SseReader, TestClient};
 pub use ledger::Ledger;
 pub use model_server::{ModelServer, RecordedRequest, Script, Step};
+pub use sink::{Sink, SinkClient};

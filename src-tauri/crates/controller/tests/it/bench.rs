@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use holdfast_api::ApiError;
 use holdfast_api::event::{Event, Frame};
@@ -22,6 +23,7 @@ use holdfast_domain::transcript::record::Record;
 use holdfast_files::Faulty;
 use holdfast_testkit::Ledger;
 use holdfast_testkit::wait::{SOON, until_asked};
+use holdfast_tools::BroughtTool;
 use tempfile::TempDir;
 
 use crate::gate::{Gate, Gated};
@@ -82,6 +84,11 @@ pub(crate) struct Bench {
     pub(crate) script: Arc<Script>,
     pub(crate) source: Arc<Counting>,
     pub(crate) config: Config,
+    /// TR-35.
+    pub(crate) retry: bool,
+    /// TR-32; the host's own when there is none.
+    pub(crate) inspection_time: Option<Duration>,
+    pub(crate) tools: Vec<Arc<dyn BroughtTool>>,
 }
 
 impl Bench {
@@ -97,6 +104,9 @@ impl Bench {
             script: Arc::default(),
             source: Arc::new(Counting::new()),
             config: Config::default(),
+            retry: false,
+            inspection_time: None,
+            tools: Vec::new(),
         }
     }
 
@@ -126,6 +136,9 @@ impl Bench {
         );
         options.workspace = Some(self.workspace());
         options.storage = Arc::new(self.storage.clone());
+        options.retry_enabled = self.retry;
+        options.inspection_time = self.inspection_time.unwrap_or(options.inspection_time);
+        options.tools.clone_from(&self.tools);
         Host::new(options).unwrap()
     }
 

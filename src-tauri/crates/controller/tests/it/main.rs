@@ -27,8 +27,14 @@ mod recovery;
 #[cfg(target_os = "linux")]
 mod restart;
 #[cfg(target_os = "linux")]
+mod retry;
+#[cfg(target_os = "linux")]
 mod runtime;
+#[cfg(target_os = "linux")]
+mod sink_tool;
 #[cfg(target_os = "linux")]
 mod stopping;
 #[cfg(target_os = "linux")]
 mod surfaces;
+#[cfg(target_os = "linux")]
+mod walk;

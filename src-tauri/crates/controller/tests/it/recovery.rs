@@ -4,11 +4,12 @@ use holdfast_api::host::SessionHost;
 use holdfast_api::session::{CreateSession, Submit};
 use holdfast_controller::store::Store;
 use holdfast_domain::recovery::admission::Action;
-use holdfast_domain::recovery::attempt::{Evidence, InspectionState};
+use holdfast_domain::recovery::attempt::{EFFECT_UNKNOWN, Evidence, InspectionState};
 use holdfast_domain::recovery::identity::Identity;
+use holdfast_domain::recovery::lifecycle::AttemptState;
 use holdfast_domain::transcript::record::{
-    AssistantMessage, ProposedCall, Receipt, Record, SessionCreated, ToolStarted, TurnStarted,
-    UserMessage,
+    AssistantMessage, ProposedCall, Receipt, Record, ResultSource, SessionCreated, ToolResult,
+    ToolStarted, TurnEnded, TurnStarted, UserMessage,
 };
 use holdfast_files::fault::{Fault, Plan};
 use holdfast_journal::Holder;
@@ -20,25 +21,34 @@ use crate::script::write;
 
 /// A session whose host died behind the start record of this write.
 pub(crate) async fn with_open_write(bench: &Bench, path: &str, content: &str) -> (Session, String) {
-    let id = "5e".repeat(16);
-    let attempt_id = "a7".repeat(16);
-    let folder = bench.data().join("sessions").join(&id);
     let arguments = write(path, content);
+    let (session, mut attempts) =
+        with_calls(bench, &[("write_file", &arguments)], Ending::Open).await;
+    let attempt_id = attempts.remove(0);
+    assert_eq!(session.open_attempt().await, attempt_id);
+    (session, attempt_id)
+}
+
+/// What the log says of the calls behind their start records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// Nothing.
+    Open,
+    /// They failed, and their effect is open (TR-09).
+    EffectUnknown,
+}
+
+/// A session whose log holds these calls of file tools, one turn each, and a host that has opened
+/// it. Nothing was run. Answers the attempts' ids.
+pub(crate) async fn with_calls(
+    bench: &Bench,
+    calls: &[(&str, &str)],
+    ending: Ending,
+) -> (Session, Vec<String>) {
+    let id = "5e".repeat(16);
+    let folder = bench.data().join("sessions").join(&id);
     let workspace = Workspace::open(&bench.workspace(), Vec::new()).unwrap();
     let registry = Registry::new(RegistryConfig::default()).unwrap();
-    let prepared = registry
-        .prepare("write_file", &arguments, &workspace)
-        .unwrap();
-    let identity = Identity {
-        session_id: id.clone(),
-        turn_id: "turn".to_owned(),
-        step: 1,
-        call_id: "call".to_owned(),
-        canonical_tool: prepared.canonical_tool.clone(),
-        argument_digest: prepared.argument_digest.clone(),
-        attempt_id: attempt_id.clone(),
-        resource_scope: prepared.resource_scope.clone().unwrap(),
-    };
     let header = SessionCreated {
         session_id: id.clone(),
         workspace: bench.workspace().to_string_lossy().into_owned(),
@@ -65,50 +75,94 @@ pub(crate) async fn with_open_write(bench: &Bench, path: &str, content: &str) ->
         header.into(),
     )
     .unwrap();
-    let records: Vec<Record> = vec![
-        UserMessage {
-            turn_id: "turn".to_owned(),
-            text: "write".to_owned(),
-            submission_id: String::new(),
-        }
-        .into(),
-        TurnStarted {
-            turn_id: "turn".to_owned(),
-            continuation: false,
-        }
-        .into(),
-        AssistantMessage {
-            turn_id: "turn".to_owned(),
+    let mut attempts = Vec::new();
+    for (place, (name, arguments)) in calls.iter().enumerate() {
+        let prepared = registry.prepare(name, arguments, &workspace).unwrap();
+        let attempt_id = format!("{:032x}", 0xa7 + place);
+        let turn_id = format!("turn{place}");
+        let identity = Identity {
+            session_id: id.clone(),
+            turn_id: turn_id.clone(),
             step: 1,
-            calls: vec![ProposedCall {
-                call_id: "call".to_owned(),
-                provider_id: "p0".to_owned(),
-                name: "write_file".to_owned(),
-                arguments: arguments.clone(),
-            }],
-            ..AssistantMessage::default()
-        }
-        .into(),
-        Receipt {
-            idempotency_key: identity.idempotency_key(),
-            identity,
-            read_only: false,
-            subject: prepared.subject.clone(),
-            file: prepared.file.clone(),
-            supervised: false,
-        }
-        .into(),
-        ToolStarted {
+            call_id: format!("call{place}"),
+            canonical_tool: prepared.canonical_tool.clone(),
+            argument_digest: prepared.argument_digest.clone(),
             attempt_id: attempt_id.clone(),
-            boot_id: holdfast_supervisor::boot_id().unwrap(),
+            resource_scope: prepared.resource_scope.clone().unwrap(),
+        };
+        let mut records: Vec<Record> = vec![
+            UserMessage {
+                turn_id: turn_id.clone(),
+                text: "write".to_owned(),
+                submission_id: String::new(),
+            }
+            .into(),
+            TurnStarted {
+                turn_id: turn_id.clone(),
+                continuation: false,
+            }
+            .into(),
+            AssistantMessage {
+                turn_id: turn_id.clone(),
+                step: 1,
+                calls: vec![ProposedCall {
+                    call_id: identity.call_id.clone(),
+                    provider_id: "p0".to_owned(),
+                    name: (*name).to_owned(),
+                    arguments: (*arguments).to_owned(),
+                }],
+                ..AssistantMessage::default()
+            }
+            .into(),
+            Receipt {
+                idempotency_key: identity.idempotency_key(),
+                identity,
+                read_only: false,
+                subject: prepared.subject.clone(),
+                file: prepared.file.clone(),
+                supervised: false,
+            }
+            .into(),
+            ToolStarted {
+                attempt_id: attempt_id.clone(),
+                boot_id: holdfast_supervisor::boot_id().unwrap(),
+            }
+            .into(),
+        ];
+        if ending == Ending::EffectUnknown {
+            let text = "error: the write stopped unexpectedly".to_owned();
+            records.push(
+                ToolResult {
+                    attempt_id: attempt_id.clone(),
+                    state: AttemptState::Failed,
+                    source: ResultSource::Live,
+                    digest: holdfast_domain::canonical::sha256_hex(text.as_bytes()),
+                    text,
+                    effect_summary: EFFECT_UNKNOWN.to_owned(),
+                    raw: None,
+                    output: None,
+                    truncated: false,
+                    diff: None,
+                    exit: None,
+                    may_continue_elsewhere: false,
+                    duration_ms: 1,
+                }
+                .into(),
+            );
+            let ended = TurnEnded {
+                turn_id,
+                status: "completed".to_owned(),
+                ..TurnEnded::default()
+            };
+            records.push(ended.into());
         }
-        .into(),
-    ];
-    store.commit(2, records, Vec::new()).await.unwrap();
+        store.commit(2, records, Vec::new()).await.unwrap();
+        attempts.push(attempt_id);
+    }
     store.close().await;
     let session = bench.of(bench.host(), &id);
-    assert_eq!(session.open_attempt().await, attempt_id);
-    (session, attempt_id)
+    session.status().await;
+    (session, attempts)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

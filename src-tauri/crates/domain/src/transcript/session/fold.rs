@@ -9,8 +9,8 @@ use crate::recovery::attempt::{Attempt, Resolution};
 use crate::recovery::identity::Identity;
 use crate::recovery::lifecycle::AttemptState;
 use crate::transcript::record::{
-    AssistantMessage, AttemptChanged, CallRefused, Entry, PromptAnswered, PromptAsked, ProposedCall, Receipt,
-    Record, Superseded, SyntheticResult, ToolResult, ToolStarted,
+    AssistantMessage, AttemptChanged, CallRefused, Entry, PromptAnswered, PromptAsked,
+    ProposedCall, Receipt, Record, Superseded, SyntheticResult, ToolResult, ToolStarted,
 };
 
 impl Session {
