@@ -9,6 +9,7 @@ mod barrier;
 mod commands;
 mod cuts;
 mod kills;
+mod looks;
 mod publication;
 mod questions;
 mod requests;

@@ -210,7 +210,7 @@ async fn stop_ends_the_wait_before_a_retry() {
 }
 
 #[tokio::test]
-async fn stop_ends_a_look_that_hangs() {
+async fn tr_09_stop_ends_a_look_that_hangs_and_it_is_cancelled() {
     let scene = Scene::new("full").await;
     // Takes connections and never answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -222,10 +222,8 @@ async fn stop_ends_a_look_that_hangs() {
     let status = stop(&scene, &turn).await;
     assert_eq!(status["runtimeState"]["unresolved"], 0);
     let tool = &scene.tools().await[0];
-    assert!(
-        tool["state"] == "failed" || tool["state"] == "cancelled",
-        "{tool}"
-    );
+    // TR-09: it had no result, so it did not fail.
+    assert_eq!(tool["state"], "cancelled", "{tool}");
     scene.model.push(shell("s", "echo on > f"));
     scene.model.push(Step::text("fine"));
     scene.turn("go on").await;
@@ -293,4 +291,86 @@ async fn c15_two_windows_that_send_at_once_make_one_history() {
         .get_ok(&scene.path("/transcript/page"))
         .await;
     assert_eq!(other["items"][0], items[1], "both see the same");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn c03_a_stopped_commit_may_have_happened_and_a_look_shows_that_it_did() {
+    let scene = Scene::new("full").await;
+    let git = |arguments: &[&str]| {
+        let done = std::process::Command::new("git")
+            .arg("-C")
+            .arg(&scene.workspace)
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stdout).unwrap().trim().to_owned()
+    };
+    git(&["init", "-q"]);
+    git(&["config", "user.name", "n"]);
+    git(&["config", "user.email", "e@x"]);
+    git(&["commit", "-q", "--allow-empty", "-m", "the first"]);
+    // The hook says that it runs, and then waits for a writer who never comes.
+    let hook = scene.file(".git/hooks/post-commit");
+    std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    std::fs::write(
+        &hook,
+        "#!/bin/sh\nmkfifo .git/pipe\necho hooked > .git/hooked\ncat .git/pipe\n",
+    )
+    .unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&hook, mode).unwrap();
+    let first = git(&["rev-parse", "HEAD"]);
+
+    scene.write("a.txt", "a\n");
+    let commit = "git add a.txt && git commit -q -m 'the second'";
+    scene.model.push(shell("c", commit));
+    let turn = scene.submit("commit").await;
+    eventually("the hook", SOON, async || {
+        scene.file(".git/hooked").exists().then_some(())
+    })
+    .await;
+    let status = stop(&scene, &turn).await;
+    assert_eq!(status["runtimeState"]["unresolved"], 0);
+    let card = scene.tools().await.remove(0);
+    assert_eq!(card["state"], "interrupted", "{card}");
+    let output = card["output"].as_str().unwrap();
+    assert!(
+        output.contains("stopped; effects may be partial"),
+        "{output}"
+    );
+    let head = git(&["rev-parse", "HEAD"]);
+    assert_ne!(head, first, "the commit is there");
+
+    let look = json!({ "command": "git log --format=%H -1", "read_only": true });
+    let call = holdfast_testkit::model_server::Call::new("l", "shell", &look.to_string());
+    scene.model.push(Step::default().with_call(call));
+    scene.model.push(Step::text("It was committed."));
+    scene.turn("what happened?").await;
+    let seen = scene.tools().await.remove(1);
+    let text = seen["output"].as_str().unwrap();
+    if seen["state"] == "completed" {
+        assert!(text.contains(&head), "{seen}");
+    } else {
+        // Where there is no sandbox the refusal says why.
+        assert!(
+            text.starts_with("refused: read-only commands need a sandbox"),
+            "{seen}"
+        );
+    }
+
+    for (name, surface) in [
+        ("page", scene.get("/transcript/page?limit=500").await),
+        ("snapshot", scene.get("/transcript/snapshot").await),
+        ("recovery", scene.get("/tool-recovery").await),
+        ("status", scene.get("/status").await),
+        ("request", scene.model.requests().pop().unwrap().json),
+    ] {
+        // The statistics' name counts what persons said; here nobody said anything.
+        let words = surface.to_string().replace("\"rejected\":0", "");
+        for word in ["rejected", "not written"] {
+            assert!(!words.contains(word), "{name}: {words}");
+        }
+    }
 }

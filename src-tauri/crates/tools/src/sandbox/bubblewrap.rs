@@ -123,17 +123,17 @@ mod tests {
     fn tr_21_the_order_hides_what_lies_in_a_workspace_that_is_hidden_itself() {
         let hidden = Hidden {
             around: vec![("/run".into(), true), ("/tmp".into(), true)],
-            within: vec![("/tmp/work/.data".into(), true)],
+            within: vec![("/tmp/project/.data".into(), true)],
         };
-        let (text, scratch) = words("/tmp/work", &hidden);
+        let (text, scratch) = words("/tmp/project", &hidden);
         assert_eq!(
             text,
             "--unshare-all --die-with-parent --new-session --cap-drop ALL --ro-bind / / --dev /dev \
              --proc /proc --remount-ro /proc --tmpfs /run --tmpfs /tmp \
-             --ro-bind /tmp/work /tmp/work --tmpfs /tmp/work/.data \
+             --ro-bind /tmp/project /tmp/project --tmpfs /tmp/project/.data \
              --ro-bind /data/bin/supervisor /run/holdfast-supervisor \
-             --remount-ro /run --remount-ro /tmp --remount-ro /tmp/work/.data --chdir /tmp/work \
-             -- /run/holdfast-supervisor confine /dev/shm /tmp/work -- /bin/sh"
+             --remount-ro /run --remount-ro /tmp --remount-ro /tmp/project/.data --chdir /tmp/project \
+             -- /run/holdfast-supervisor confine /dev/shm /tmp/project -- /bin/sh"
         );
         assert_eq!(scratch, Path::new("/dev/shm"));
     }
@@ -144,12 +144,12 @@ mod tests {
             around: vec![("/etc/shadow".into(), false), ("/tmp".into(), true)],
             within: Vec::new(),
         };
-        let (text, scratch) = words("/home/user/work", &hidden);
+        let (text, scratch) = words("/srv/project", &hidden);
         assert!(!text.contains("--remount-ro /tmp"), "{text}");
-        assert!(!text.contains("--ro-bind /home/user/work"), "{text}");
+        assert!(!text.contains("--ro-bind /srv/project"), "{text}");
         assert!(text.contains("--ro-bind /dev/null /etc/shadow"), "{text}");
         assert!(
-            text.contains("confine /tmp /home/user/work -- /bin/sh"),
+            text.contains("confine /tmp /srv/project -- /bin/sh"),
             "{text}"
         );
         assert_eq!(scratch, Path::new("/tmp"));

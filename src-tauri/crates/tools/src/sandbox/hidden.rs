@@ -127,19 +127,19 @@ mod tests {
     fn tr_21_what_is_hidden_is_there_and_named_once() {
         let folder = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(folder.path()).unwrap();
-        for name in ["home/.ssh/deep", "home/work/.data", "keys"] {
+        for name in ["home/.ssh/deep", "home/project/.data", "keys"] {
             fs::create_dir_all(root.join(name)).unwrap();
         }
         fs::write(root.join("home/.netrc"), "").unwrap();
         std::os::unix::fs::symlink(root.join("keys"), root.join("home/.aws")).unwrap();
-        let workspace = root.join("home/work");
+        let workspace = root.join("home/project");
         let named = [
             "home/.ssh",
             "home/.ssh/deep",
             "home/.netrc",
             "home/.aws",
             "home/.kube",
-            "home/work/.data",
+            "home/project/.data",
             "keys",
         ];
         let named = named.iter().map(|name| root.join(name));
@@ -153,7 +153,7 @@ mod tests {
                 of("keys", true)
             ]
         );
-        assert_eq!(hidden.within, [of("home/work/.data", true)]);
+        assert_eq!(hidden.within, [of("home/project/.data", true)]);
         assert!(!hidden.covers(&workspace));
         let hidden = Hidden::of(&workspace, [root.join("home")].into_iter());
         assert!(hidden.covers(&workspace));
