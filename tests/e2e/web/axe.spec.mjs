@@ -88,6 +88,6 @@ test('unknown outcomes, and a page that is not synced', async ({ desk, stage, pr
   await expect(desk.panel).toContainText('Nothing is proven');
   await judge(desk, 'the panel after an inspection');
   await desk.panel.getByRole('button', { name: 'It happened' }).click();
-  await expect(desk.panel.getByText('Nothing is unknown')).toBeVisible();
+  await expect(desk.panel.getByText('Nothing blocks any more')).toBeVisible();
   await judge(desk, 'the panel with nothing left');
 });

@@ -53,7 +53,7 @@ async function tabOrder(page) {
       (element, at, all) => all.indexOf(element) === at && !element.matches('body, dialog'),
     );
     const follows = (one, other) =>
-      Boolean(one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING);
+      Boolean(one.compareDocumentPosition(other) & one.DOCUMENT_POSITION_FOLLOWING);
     return {
       names: reached.map(nameOf),
       missed: everything.filter((element) => !reached.includes(element)).map(nameOf),

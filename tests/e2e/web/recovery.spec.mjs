@@ -63,7 +63,7 @@ test('tr_33 an unknown outcome blocks writes until it was inspected and confirme
   expect(sessions[0].state.unresolved).toBe(1);
 
   await confirm.click();
-  await expect(desk.panel.getByText('Nothing is unknown')).toBeVisible();
+  await expect(desk.panel.getByText('Nothing blocks any more')).toBeVisible();
   await expect(desk.stateOf(card)).toHaveText('confirmed by you');
   await expect(desk.banner).toHaveCount(0);
 
@@ -82,7 +82,7 @@ test('tr_34 going on without knowing lifts the barrier and never looks like succ
   await crash(desk, 'gone');
   await desk.banner.getByRole('button', { name: 'Review' }).click();
   await desk.panel.getByRole('button', { name: 'Go on without knowing' }).click();
-  await expect(desk.panel.getByText('Nothing is unknown')).toBeVisible();
+  await expect(desk.panel.getByText('Nothing blocks any more')).toBeVisible();
   await expect(desk.panel).toContainText('Confirmed 0 · dismissed 1');
   const card = desk.card('gone-began');
   await expect(desk.stateOf(card)).toHaveText('dismissed by you');
@@ -118,7 +118,7 @@ test('c32 a process that is still alive is said to be, and nothing can be decide
     await expect(desk.panel).toContainText('Ended', { timeout: 500 });
   }).toPass();
   await desk.panel.getByRole('button', { name: 'It happened' }).click();
-  await expect(desk.panel.getByText('Nothing is unknown')).toBeVisible();
+  await expect(desk.panel.getByText('Nothing blocks any more')).toBeVisible();
 });
 
 test('tr_40 a reply of recovery that comes after the session was switched is dropped', async ({

@@ -507,6 +507,11 @@ export const ASKING_SHELL = tool(
   { command: 'cargo test -p parser' },
   { id: 'call-asks', state: 'proposed', resultSource: null },
 );
+export const ASKING_DEPLOY = tool(
+  'shell',
+  { command: './deploy.sh staging' },
+  { id: 'call-asks', state: 'proposed', resultSource: null },
+);
 export const ASKING_WRITE = tool(
   'write_file',
   { path: 'tests/empty_lines.rs', content: '' },

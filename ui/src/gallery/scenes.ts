@@ -1,9 +1,11 @@
 // What the gallery shows: every screen and every state of a card.
 
+import type { Earlier } from '../port/contract';
 import type { Scene } from '../port/fake';
 import { PortError } from '../port/port';
 import {
   ANSWER,
+  ASKING_DEPLOY,
   ASKING_EDIT,
   ASKING_SHELL,
   ASKING_WRITE,
@@ -11,14 +13,16 @@ import {
   CONVERSATION,
   DIFF,
   HEX,
+  MINUTE,
   NEW_FILE,
+  NOW,
   prompt,
   ROWS,
   RUNNING,
   scene,
   TESTS,
 } from './material';
-import { recovery, UNRESOLVED } from './unresolved';
+import { LIVING, recovery, UNRESOLVED } from './unresolved';
 
 export interface Shot {
   scene: Scene;
@@ -27,6 +31,49 @@ export interface Shot {
   /** Keys before the picture. */
   keys?: string[];
 }
+
+const EARLIER: Earlier = {
+  attemptId: HEX('7'),
+  callId: 'call-earlier',
+  tool: 'shell',
+  subject: './deploy.sh staging',
+  sameCall: true,
+  state: 'interrupted',
+  startedAt: NOW - 42 * MINUTE,
+  endedAt: NOW - 40 * MINUTE,
+  exitCode: null,
+  outcome: 'It was stopped; its effects may be partial.',
+};
+
+/** A question about a repetition, for each way in which the earlier one may have ended. */
+const REPEATS = Object.fromEntries(
+  (
+    [
+      ['stopped', {}],
+      ['confirmed', { state: 'user_confirmed' }],
+      ['dismissed', { state: 'user_dismissed', sameCall: false, subject: './deploy.sh  staging' }],
+      ['recovered', { state: 'completed', exitCode: 0 }],
+      ['running', { state: 'in_flight', endedAt: null }],
+    ] as [string, Partial<Earlier>][]
+  ).map(([name, more]): [string, () => Shot] => [
+    `repeat-${name}`,
+    () => ({
+      scene: scene({
+        status: 'waiting_confirmation',
+        mode: 'full',
+        items: [...CONVERSATION.slice(0, 2), ASKING_DEPLOY],
+        prompts: [
+          prompt(
+            'shell',
+            './deploy.sh staging',
+            { scopes: ['once'], earlier: { ...EARLIER, ...more } },
+            'repeat',
+          ),
+        ],
+      }),
+    }),
+  ]),
+);
 
 export const SHOTS: Record<string, () => Shot> = {
   conversation: () => ({ scene: scene({ status: 'idle' }) }),
@@ -117,6 +164,7 @@ export const SHOTS: Record<string, () => Shot> = {
     }),
     press: ['text=/Deny with|附理由/'],
   }),
+  ...REPEATS,
   'approval-gone': () => ({
     scene: scene({
       status: 'waiting_confirmation',
@@ -193,10 +241,20 @@ export const SHOTS: Record<string, () => Shot> = {
     }),
     press: ['.banner button', 'summary'],
   }),
-  'recovery-clear': () => ({
+  'recovery-living': () => ({
     scene: scene({
       status: 'idle',
       items: [...CONVERSATION.slice(0, 4), CARDS[8]!],
+      unresolved: 2,
+      recovery: recovery(LIVING, { retryEnabled: true }),
+    }),
+    press: ['.banner button'],
+  }),
+  'recovery-clear': () => ({
+    // The barrier is still up when the panel is opened: what it reads is newer.
+    scene: scene({
+      status: 'idle',
+      items: [...CONVERSATION.slice(0, 4), CARDS[10]!],
       unresolved: 1,
       recovery: recovery([]),
     }),

@@ -104,3 +104,36 @@ export const UNRESOLVED = [
   }),
   record('write_file', 'CHANGELOG.md'),
 ];
+
+/** Of which something still runs, and one that can be run again. */
+export const LIVING = [
+  record('shell', '', {
+    inspection_id: 'i4',
+    inspection_state: 'unknown',
+    inspection_evidence: {
+      process: {
+        alive: true,
+        ended_by: '',
+        exit: null,
+        stragglers: [
+          { name: 'sudo', pid: 40121 },
+          { name: 'apt-get', pid: 40122 },
+        ],
+      },
+    },
+    arguments: { command: 'sudo apt-get upgrade' },
+  }),
+  record('write_file', 'src/config/keys.rs', {
+    inspection_id: 'i5',
+    inspection_state: 'absent_fenced',
+    inspection_evidence: {
+      file: {
+        path: 'src/config/keys.rs',
+        before: '3f9a1c77e2b0aa',
+        after: 'b41e77d2c09f31',
+        now: '3f9a1c77e2b0aa',
+      },
+    },
+    arguments: { path: 'src/config/keys.rs', content: 'pub const KEYS: &[&str] = &[];\n' },
+  }),
+];

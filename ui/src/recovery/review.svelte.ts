@@ -8,6 +8,7 @@ import { SvelteMap, SvelteSet } from 'svelte/reactivity';
 
 import type { Action, CallRecord, Value, ToolRecoverySnapshot } from '../port/contract';
 import { portError, type Port } from '../port/port';
+import { isAlive } from './evidence';
 
 /** The evidence shows that the effect is there. */
 export function isVerified(call: CallRecord): boolean {
@@ -17,10 +18,40 @@ export function isVerified(call: CallRecord): boolean {
   );
 }
 
+/** Why a retry is not offered, as a code, with the host's words for one that is new; null when it is. */
+export interface RetryRefusal {
+  code: string;
+  reason: string;
+}
+
+/** TR-35, TR-36: what speaks against running this call again now. */
+export function retryRefusal(call: CallRecord, turnRuns: boolean): RetryRefusal | null {
+  const own = (code: string): RetryRefusal => ({ code, reason: '' });
+  if (turnRuns) {
+    return own('turn_running');
+  }
+  if (call.inspection_id === '') {
+    return own('not_inspected');
+  }
+  if (isAlive(call.inspection_evidence)) {
+    return own('executor_alive');
+  }
+  const { retry } = call as CallRecord & { retry?: (RetryRefusal & { allowed: boolean }) | null };
+  if (retry) {
+    return retry.allowed ? null : { code: retry.code, reason: retry.reason };
+  }
+  // A host that doesn't say it.
+  return call.inspection_state === 'absent_fenced' || call.read_only ? null : own('not_fenced');
+}
+
 export class Review {
   snapshot = $state.raw<ToolRecoverySnapshot | null>(null);
   loading = $state(false);
   problem = $state('');
+  /** Attempts of which something lives, as a refusal said. */
+  readonly living = new SvelteSet<string>();
+  /** Attempts that were told to stop, and not inspected since. */
+  readonly stopping = new SvelteSet<string>();
   /** Attempts with an action under way. */
   readonly busy = new SvelteSet<string>();
   /** Stored arguments, as inspections brought them (TR-27). */
@@ -41,6 +72,8 @@ export class Review {
     this.snapshot = null;
     this.problem = '';
     this.busy.clear();
+    this.living.clear();
+    this.stopping.clear();
     this.argumentsOf.clear();
     return this.refresh();
   }
@@ -92,6 +125,10 @@ export class Review {
         return false;
       }
       this.#take(next);
+      if (action === 'inspect') {
+        this.living.delete(attemptId);
+        this.stopping.delete(attemptId);
+      }
       return true;
     } catch (cause) {
       if (own !== this.#generation) {
@@ -99,6 +136,9 @@ export class Review {
       }
       const error = portError(cause);
       this.problem = error.message;
+      if (error.code === 'executor_alive') {
+        this.living.add(attemptId);
+      }
       if (error.snapshot !== null) {
         this.snapshot = error.snapshot;
       } else if (error.code === 'snapshot_changed' || error.code === 'attempt_resolved') {
@@ -109,6 +149,36 @@ export class Review {
         }
       }
       return false;
+    } finally {
+      if (own === this.#generation) {
+        this.busy.delete(attemptId);
+      }
+    }
+  }
+
+  /** Something of the attempt lives, as far as was seen. */
+  isLiving(call: CallRecord): boolean {
+    return this.living.has(call.identity.attempt_id) || isAlive(call.inspection_evidence);
+  }
+
+  /** Stops what is left of an attempt. Whether it has ended is for the next inspection to say. */
+  async stop(call: CallRecord): Promise<void> {
+    const attemptId = call.identity.attempt_id;
+    if (this.busy.has(attemptId)) {
+      return;
+    }
+    const own = this.#generation;
+    this.busy.add(attemptId);
+    try {
+      await this.#port.cancelJob({ tabId: this.#tabId, id: attemptId });
+      if (own === this.#generation) {
+        this.problem = '';
+        this.stopping.add(attemptId);
+      }
+    } catch (cause) {
+      if (own === this.#generation) {
+        this.problem = portError(cause).message;
+      }
     } finally {
       if (own === this.#generation) {
         this.busy.delete(attemptId);

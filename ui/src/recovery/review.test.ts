@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import type { CallRecord, TabRecovery, ToolRecoverySnapshot } from '../port/contract';
 import { PortError, type Port } from '../port/port';
-import { isVerified, Review } from './review.svelte';
+import { isVerified, retryRefusal, Review } from './review.svelte';
 
 function record(id: string, inspected = false): CallRecord {
   return {
@@ -10,6 +10,7 @@ function record(id: string, inspected = false): CallRecord {
     state: 'unknown',
     inspection_id: inspected ? `i-${id}` : '',
     inspection_state: inspected ? 'postcondition_satisfied' : null,
+    inspection_evidence: null,
   } as CallRecord;
 }
 
@@ -135,4 +136,62 @@ test('only evidence of the effect counts as verified', () => {
   expect(isVerified(record('a'))).toBe(false);
   expect(isVerified({ ...record('a', true), inspection_state: 'absent_fenced' })).toBe(false);
   expect(isVerified({ ...record('a', true), inspection_state: 'unknown' })).toBe(false);
+});
+
+test('tr_36 what speaks against a retry is named, and what the host says counts', () => {
+  const fenced = { ...record('a', true), inspection_state: 'absent_fenced' } as CallRecord;
+  const codeOf = (call: CallRecord, turnRuns = false) => retryRefusal(call, turnRuns)?.code;
+  expect(retryRefusal(fenced, false)).toBeNull();
+  expect(codeOf(fenced, true)).toBe('turn_running');
+  expect(codeOf(record('a'))).toBe('not_inspected');
+  expect(codeOf(record('a', true))).toBe('not_fenced');
+  expect(codeOf({ ...record('a', true), inspection_state: 'unknown' })).toBe('not_fenced');
+  const process = {
+    alive: false,
+    ended_by: '',
+    exit: null,
+    stragglers: [{ pid: 7, name: 'sudo' }],
+  };
+  expect(codeOf({ ...fenced, inspection_evidence: { process } } as CallRecord)).toBe(
+    'executor_alive',
+  );
+  const hint = (allowed: boolean) =>
+    ({
+      ...fenced,
+      retry: { allowed, code: allowed ? '' : 'mode_read_only', reason: 'only reads' },
+    }) as CallRecord;
+  expect(retryRefusal(hint(true), false)).toBeNull();
+  expect(retryRefusal(hint(false), false)).toEqual({
+    code: 'mode_read_only',
+    reason: 'only reads',
+  });
+});
+
+test('tr_34 while something lives Stop is offered, and only an inspection says that it has ended', async () => {
+  const stopped: unknown[] = [];
+  let refuses = true;
+  const port = {
+    getToolRecoveryForTab: () => Promise.resolve(snapshot('p', 'r1', [record('a')])),
+    resolveToolRecoveryForTab: () =>
+      refuses
+        ? Promise.reject(new PortError('executor_alive', 'it still runs'))
+        : Promise.resolve(snapshot('p', 'r2', [record('a', true)])),
+    cancelJob: (request: unknown) => {
+      stopped.push(request);
+      return Promise.resolve({});
+    },
+  } as unknown as Port;
+  const review = new Review(port);
+  await review.show('one');
+  expect(review.isLiving(record('a'))).toBe(false);
+  expect(await review.act(record('a'), 'dismiss')).toBe(false);
+  expect(review.isLiving(record('a'))).toBe(true);
+  await review.stop(record('a'));
+  expect(stopped).toEqual([{ tabId: 'one', id: 'a' }]);
+  expect(review.stopping.has('a')).toBe(true);
+  expect(review.isLiving(record('a'))).toBe(true);
+  refuses = false;
+  expect(await review.act(record('a'), 'inspect')).toBe(true);
+  expect(review.isLiving(record('a', true))).toBe(false);
+  expect(review.stopping.has('a')).toBe(false);
 });

@@ -51,7 +51,10 @@ export function isEdit(name: string): boolean {
   return name === 'write_file' || name === 'edit_file';
 }
 
-export function cardState(tool: ToolView, asks: boolean): CardState {
+export function cardState(
+  tool: Pick<ToolView, 'state' | 'resultSource' | 'code'> & { readOnly?: boolean },
+  asks: boolean,
+): CardState {
   switch (tool.state) {
     case 'proposed':
     case 'pending':
@@ -76,6 +79,10 @@ export function cardState(tool: ToolView, asks: boolean): CardState {
     case 'interrupted':
       return { mark: 'stopped', word: 'tool.stopped', why: 'tool.why.stopped', tone: 'plain' };
     case 'cancelled':
+      // One that only reads may have begun; there is no effect that could be open.
+      if (tool.readOnly) {
+        return { mark: 'stopped', word: 'tool.stopped', why: 'tool.why.cutShort', tone: 'plain' };
+      }
       return { mark: 'stopped', word: 'tool.not_started', why: 'tool.why.never', tone: 'plain' };
     case 'not_started':
       if (tool.code === 'recovery_required') {
