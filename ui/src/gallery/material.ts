@@ -482,6 +482,21 @@ export const CARDS = [
     { command: 'git push origin main' },
     { state: 'user_dismissed', resultSource: 'synthetic' },
   ),
+  tool(
+    'write_file',
+    { path: 'src/keys.rs', content: '' },
+    { state: 'unknown', resultSource: null, supersededBy: 'attempt-again' },
+  ),
+  tool(
+    'write_file',
+    { path: 'src/keys.rs', content: '' },
+    { output: 'written', retryOf: 'attempt-before' },
+  ),
+  tool(
+    'shell',
+    { command: 'git log -1' },
+    { readOnly: true, output: 'commit 3f9a1c7', exitCode: 0 },
+  ),
   tool('glob', { pattern: '**/*.md' }, { state: 'cancelled', resultSource: 'synthetic' }),
   note(
     'This session was continued after a restart. One call has an unknown outcome; it was not run again.',

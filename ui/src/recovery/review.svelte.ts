@@ -36,9 +36,8 @@ export function retryRefusal(call: CallRecord, turnRuns: boolean): RetryRefusal 
   if (isAlive(call.inspection_evidence)) {
     return own('executor_alive');
   }
-  const { retry } = call as CallRecord & { retry?: (RetryRefusal & { allowed: boolean }) | null };
-  if (retry) {
-    return retry.allowed ? null : { code: retry.code, reason: retry.reason };
+  if (call.retry) {
+    return call.retry.allowed ? null : { code: call.retry.code, reason: call.retry.reason };
   }
   // A host that doesn't say it.
   return call.inspection_state === 'absent_fenced' || call.read_only ? null : own('not_fenced');

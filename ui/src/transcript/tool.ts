@@ -52,9 +52,17 @@ export function isEdit(name: string): boolean {
 }
 
 export function cardState(
-  tool: Pick<ToolView, 'state' | 'resultSource' | 'code'> & { readOnly?: boolean },
+  tool: Pick<ToolView, 'state' | 'resultSource' | 'code' | 'supersededBy'> & { readOnly?: boolean },
   asks: boolean,
 ): CardState {
+  if (tool.supersededBy) {
+    return {
+      mark: 'superseded',
+      word: 'tool.superseded',
+      why: 'tool.why.superseded',
+      tone: 'person',
+    };
+  }
   switch (tool.state) {
     case 'proposed':
     case 'pending':
