@@ -4,10 +4,11 @@
 // request fail is a failed test, unless it said before that the backend will be gone.
 import { test as base, expect } from '@playwright/test';
 
+import { callStep, gatedCommand } from '../model.mjs';
 import { Stage } from './stage.mjs';
 
 export { expect };
-export { callStep, gatedCommand } from '../model.mjs';
+export { callStep, gatedCommand };
 
 /** The page as a person sees it. */
 export class DeskPage {
@@ -90,10 +91,12 @@ export const test = base.extend({
   configured: [true, { option: true }],
   /** A wire between page and program, `stage.wire`, that a test can cut. */
   wired: [false, { option: true }],
+  /** More environment for the program. */
+  env: [{}, { option: true }],
 
   // Playwright reads the names of what a fixture needs from this pattern.
-  stage: async ({ configured, wired }, use) => {
-    const stage = await Stage.create({ configured });
+  stage: async ({ configured, wired, env }, use) => {
+    const stage = await Stage.create({ configured, env });
     if (wired) {
       await stage.throughWire();
     }
@@ -146,3 +149,27 @@ export const test = base.extend({
     await use(desk);
   },
 });
+
+/** A session whose command's outcome is unknown, and whose processes have all ended. */
+export async function leaveUnknown(desk, name) {
+  const { stage } = desk;
+  await desk.openFolder(stage.project(name));
+  await stage.model.push(callStep('shell', { command: gatedCommand(stage, name) }));
+  await desk.say(`Run ${name}`);
+  await desk.allowOnce(`${name}-began`);
+  await stage.untilThere(`${name}-began`);
+}
+
+/** Kills host and supervisors, lets the commands of these names end, and starts the host again. */
+export async function crash(desk, ...names) {
+  const { stage, problems } = desk;
+  problems.outage();
+  await stage.kill();
+  stage.killSupervisors();
+  for (const name of names) {
+    stage.write(`${name}-gate`);
+    await stage.untilThere(`${name}-effect`);
+  }
+  await stage.start();
+  await desk.enter();
+}

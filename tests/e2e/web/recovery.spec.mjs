@@ -2,30 +2,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 
-import { callStep, expect, gatedCommand, test } from './fixtures.mjs';
-
-/** A session whose command's outcome is unknown, and whose processes have all ended. */
-async function leaveUnknown(desk, name) {
-  const { stage } = desk;
-  await desk.openFolder(stage.project(name));
-  await stage.model.push(callStep('shell', { command: gatedCommand(stage, name) }));
-  await desk.say(`Run ${name}`);
-  await desk.allowOnce(`${name}-began`);
-  await stage.untilThere(`${name}-began`);
-}
-
-async function crash(desk, ...names) {
-  const { stage, problems } = desk;
-  problems.outage();
-  await stage.kill();
-  stage.killSupervisors();
-  for (const name of names) {
-    stage.write(`${name}-gate`);
-    await stage.untilThere(`${name}-effect`);
-  }
-  await stage.start();
-  await desk.enter();
-}
+import { callStep, crash, expect, leaveUnknown, test } from './fixtures.mjs';
 
 test('tr_33 an unknown outcome blocks writes until it was inspected and confirmed; then the work goes on', async ({
   desk,

@@ -29,12 +29,15 @@ test('kill -9 in a command: tab, draft, the real result and the truthful state a
   await stage.kill();
   await expect(desk.unsynced).toBeVisible();
   await expect(desk.status).toContainText('Last known');
+  // What is typed while nobody can store it is not lost either.
+  const longer = `${DRAFT}, and more that nobody could store`;
+  await desk.composer.fill(longer);
   await stage.start();
   // The new program does not know the page, which says so.
   await expect(desk.page.getByText(/open the link that it prints/)).toBeVisible();
   // The command is still at work: the supervisor holds it, and the page says so.
   await desk.enter();
-  await expect(desk.composer).toHaveValue(DRAFT);
+  await expect(desk.composer).toHaveValue(longer);
   const after = await stage.call('get_layout');
   expect(after.tabs[0].tabId).toBe(before.tabs[0].tabId);
   expect(after.tabs[0].sessionPath).toBe(before.tabs[0].sessionPath);

@@ -94,9 +94,10 @@ class Wire {
 }
 
 export class Stage {
-  /** `configured: false`: a machine on which nothing was set up. */
-  static async create({ configured = true } = {}) {
+  /** `configured: false`: a machine on which nothing was set up; `env`: more for the program. */
+  static async create({ configured = true, env = {} } = {}) {
     const stage = new Stage();
+    stage.env = env;
     stage.folder = mkdtempSync(path.join(tmpdir(), 'holdfast-web-'));
     stage.data = path.join(stage.folder, 'data');
     mkdirSync(stage.data, { mode: 0o700 });
@@ -115,6 +116,7 @@ export class Stage {
       ['web', '--addr', `127.0.0.1:${this.port}`, '--data', this.data],
       {
         // The demo's project goes to the person's home, which is here the test's folder.
+        ...this.env,
         HOME: this.folder,
         HOLDFAST_UI: path.join(root, 'ui', 'dist'),
         HOLDFAST_SUPERVISOR: program('HOLDFAST_SUPERVISOR', 'holdfast-supervisor'),
