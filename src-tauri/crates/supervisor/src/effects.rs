@@ -3,7 +3,7 @@
 //! Guarantees: it touches nothing but the targets that were made for it, and its own process; an
 //! effect counts as prevented only when the system refused it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The first argument that makes this executable try the effects.
 pub const TRY_EFFECTS: &str = "try-effects";
@@ -216,7 +216,7 @@ fn attempt(effect: Effect, targets: &Targets) -> std::io::Result<()> {
 /// By a short name: a socket's path has some hundred bytes only. This process does nothing else, so
 /// its working folder may change.
 #[cfg(unix)]
-fn connect(socket: &Path) -> std::io::Result<()> {
+fn connect(socket: &std::path::Path) -> std::io::Result<()> {
     if let (Some(folder), Some(name)) = (socket.parent(), socket.file_name()) {
         std::env::set_current_dir(folder)?;
         std::os::unix::net::UnixStream::connect(name)?;

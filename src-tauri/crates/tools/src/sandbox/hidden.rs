@@ -101,6 +101,7 @@ impl Hidden {
     }
 
     /// The workspace lies beneath something that is hidden, or is it.
+    #[cfg(any(target_os = "linux", test))]
     pub(super) fn covers(&self, workspace: &Path) -> bool {
         self.around
             .iter()
