@@ -97,6 +97,7 @@ fn new_log(folder: &Path) -> anyhow::Result<Log> {
         pid: std::process::id(),
         host: String::new(),
         since: 1,
+        socket: None,
     };
     let lease = Lease::create(folder, &holder)?;
     let header = conversation::lines(&[conversation::header(SESSION, "/project")])?;

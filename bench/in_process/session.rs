@@ -94,6 +94,7 @@ fn write(folder: &Path, lines: Vec<holdfast_journal::NewRecord>) -> anyhow::Resu
         pid: std::process::id(),
         host: String::new(),
         since: 1,
+        socket: None,
     };
     let mut lines = lines.into_iter();
     let header = lines.next().context("a header")?;

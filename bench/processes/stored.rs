@@ -65,6 +65,7 @@ impl Stored {
             pid: std::process::id(),
             host: String::new(),
             since: 1,
+            socket: None,
         };
         let workspace = self.workspace().to_string_lossy().into_owned();
         let header = conversation::lines(&[conversation::header(&id, &workspace)])?;

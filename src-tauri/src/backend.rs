@@ -7,17 +7,20 @@ use anyhow::Context;
 use holdfast_controller::config::Config;
 use holdfast_controller::models::{ConfiguredModels, RequestLimits};
 use holdfast_controller::source::SystemSource;
-use holdfast_controller::{Host, HostOptions};
+use holdfast_controller::{Host, HostOptions, socket_folder};
 use holdfast_desktop::{Desktop, DesktopOptions, StoredKeys};
+use holdfast_serve::LocalSocket;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::home::Home;
 use crate::keychain::Keychain;
 
-/// The host and the app. Opens no listener.
+/// The host and the app. Opens no port; this user's command line reaches it by a local socket.
 pub struct Backend {
     /// What the commands call.
     pub desktop: Desktop,
     host: Host,
+    _stop: DropGuard,
 }
 
 impl Backend {
@@ -44,6 +47,7 @@ impl Backend {
         // TR-35: this host decides for its own sessions.
         let retry_enabled =
             std::env::var_os("REASONIX_TOOL_RECOVERY_RETRY").is_some_and(|value| value == "1");
+        let local = local_socket();
         let mut options = HostOptions::new(
             data.clone(),
             config,
@@ -51,7 +55,12 @@ impl Backend {
             Arc::new(models.clone()),
         );
         options.retry_enabled = retry_enabled;
+        options.local_socket = local.as_ref().map(|socket| socket.path().to_path_buf());
         let host = Host::new(options)?;
+        let stopped = CancellationToken::new();
+        if let Some(socket) = local {
+            tokio::spawn(socket.run(host.clone(), stopped.clone()));
+        }
         let desktop = Desktop::start(DesktopOptions {
             data,
             host: Arc::new(host.clone()),
@@ -62,7 +71,11 @@ impl Backend {
             demo_folder,
             retry_enabled,
         })?;
-        Ok(Self { desktop, host })
+        Ok(Self {
+            desktop,
+            host,
+            _stop: stopped.drop_guard(),
+        })
     }
 
     /// Gives all sessions back. Commands go on under their supervisors (SV-09) and are found again
@@ -71,4 +84,12 @@ impl Backend {
         drop(self.desktop);
         self.host.release().await;
     }
+}
+
+/// Without one, the command line is told who holds a session and nothing more.
+fn local_socket() -> Option<LocalSocket> {
+    let folder = socket_folder()?;
+    LocalSocket::bind(&folder, rand::random())
+        .inspect_err(|error| tracing::info!(%error, "there is no local socket"))
+        .ok()
 }

@@ -1,6 +1,6 @@
 //! The window: Tauri glue and nothing else. What it shows is made by `holdfast_desktop`.
 //!
-//! Guarantees: it opens no listener; a second start on the same data folder shows the window of the
+//! Guarantees: it opens no port (its local socket is this user's alone); a second start on the same data folder shows the window of the
 //! first; quitting gives the sessions back, and commands that run go on under their supervisors.
 
 pub mod backend;

@@ -38,7 +38,11 @@ const ARROWS: &[(&str, &[&str])] = &[
         "cli",
         &["api", "controller", "desktop", "domain", "files", "serve"],
     ),
-    ("app", &["api", "controller", "desktop", "domain", "files"]),
+    // Of `serve` the local socket alone; the window opens no port.
+    (
+        "app",
+        &["api", "controller", "desktop", "domain", "files", "serve"],
+    ),
 ];
 
 /// Crates that serve tests and measurements. They may use all others, and nothing that ships may

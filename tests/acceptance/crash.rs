@@ -8,6 +8,7 @@
 mod barrier;
 mod commands;
 mod cuts;
+mod holder;
 mod kills;
 mod looks;
 mod publication;

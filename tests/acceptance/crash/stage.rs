@@ -313,19 +313,24 @@ impl Stage {
 
     /// Runs `holdfast` on the data folder, beside or without a host, and reads its JSON.
     pub(crate) fn command(&self, arguments: &[&str]) -> Value {
-        let output = std::process::Command::new(&self.host.options().binary)
-            .arg("--data")
-            .arg(self.data())
-            .args(arguments)
-            .envs(&self.host.options().env)
-            .output()
-            .unwrap();
+        let output = self.try_command(arguments);
         assert!(
             output.status.success(),
             "{arguments:?}: {}",
             String::from_utf8_lossy(&output.stderr)
         );
         serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The same, whatever becomes of it.
+    pub(crate) fn try_command(&self, arguments: &[&str]) -> std::process::Output {
+        std::process::Command::new(&self.host.options().binary)
+            .arg("--data")
+            .arg(self.data())
+            .args(arguments)
+            .envs(&self.host.options().env)
+            .output()
+            .unwrap()
     }
 }
 

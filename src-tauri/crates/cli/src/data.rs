@@ -7,8 +7,9 @@ use anyhow::Context;
 use holdfast_controller::config::Config;
 use holdfast_controller::models::{ConfiguredModels, RequestLimits};
 use holdfast_controller::source::SystemSource;
-use holdfast_controller::{Host, HostOptions};
+use holdfast_controller::{Host, HostOptions, socket_folder};
 use holdfast_desktop::StoredKeys;
+use holdfast_serve::LocalSocket;
 
 use crate::keychain::keychain;
 
@@ -37,15 +38,33 @@ pub(crate) struct Parts {
     pub(crate) host: Host,
     pub(crate) models: ConfiguredModels,
     pub(crate) keys: Arc<StoredKeys>,
+    /// Where this host is asked about sessions that it holds.
+    pub(crate) local: Option<LocalSocket>,
 }
 
 /// A host on that folder, with its configuration. `workspace` is the default of new sessions.
 pub(crate) fn host(data: PathBuf, workspace: Option<PathBuf>) -> anyhow::Result<Host> {
-    Ok(parts(data, workspace)?.host)
+    Ok(make(data, workspace, None)?.host)
 }
 
-/// The same, with its parts.
+/// The same with its parts, and with a local socket; must be called inside a tokio runtime.
 pub(crate) fn parts(data: PathBuf, workspace: Option<PathBuf>) -> anyhow::Result<Parts> {
+    make(data, workspace, local_socket())
+}
+
+/// Without one, others are told who holds a session and nothing more.
+fn local_socket() -> Option<LocalSocket> {
+    let folder = socket_folder()?;
+    LocalSocket::bind(&folder, rand::random())
+        .inspect_err(|error| tracing::info!(%error, "there is no local socket"))
+        .ok()
+}
+
+fn make(
+    data: PathBuf,
+    workspace: Option<PathBuf>,
+    local: Option<LocalSocket>,
+) -> anyhow::Result<Parts> {
     holdfast_files::create_private_folder(&data).with_context(|| {
         format!(
             "the data folder {} can't be made; choose another with --data",
@@ -73,10 +92,12 @@ pub(crate) fn parts(data: PathBuf, workspace: Option<PathBuf>) -> anyhow::Result
             })
         })
         .transpose()?;
+    options.local_socket = local.as_ref().map(|socket| socket.path().to_path_buf());
     Ok(Parts {
         data,
         host: Host::new(options)?,
         models,
         keys,
+        local,
     })
 }

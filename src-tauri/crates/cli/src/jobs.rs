@@ -4,18 +4,15 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use holdfast_api::SessionHost;
-use holdfast_api::host::Selector;
-use holdfast_api::session::{CancelJob, Job};
-use holdfast_controller::Host;
+use holdfast_api::session::Job;
 
 use crate::arguments::{Jobs, JobsAction};
-use crate::data;
+use crate::holder::Holder;
 
 pub(crate) async fn jobs(folder: Option<PathBuf>, options: Jobs) -> anyhow::Result<u8> {
-    let host = data::host(data::folder(folder)?, None)?;
-    let done = act(&host, &options).await;
-    host.release().await;
+    let holder = Holder::of(folder, &options.session).await?;
+    let done = act(&holder, &options).await;
+    holder.release().await;
     let jobs = done?;
     let mut out = std::io::stdout();
     if options.json {
@@ -30,27 +27,15 @@ pub(crate) async fn jobs(folder: Option<PathBuf>, options: Jobs) -> anyhow::Resu
     Ok(0)
 }
 
-async fn act(host: &Host, options: &Jobs) -> anyhow::Result<Vec<Job>> {
-    let selector = Selector::of(&options.session);
+async fn act(holder: &Holder, options: &Jobs) -> anyhow::Result<Vec<Job>> {
     match options.action {
-        JobsAction::List => Ok(host.jobs(&selector).await?),
+        JobsAction::List => holder.jobs().await,
         JobsAction::Stop => {
             let id = options
                 .job
-                .clone()
+                .as_deref()
                 .context("say which job with --job; nothing was stopped")?;
-            let mut events = host
-                .hub()
-                .reader(false, Some(options.session.clone()), None);
-            host.cancel_job(&selector, CancelJob { id: id.clone() })
-                .await?;
-            loop {
-                let left = host.jobs(&selector).await?;
-                if left.iter().all(|job| job.id != id) {
-                    return Ok(left);
-                }
-                events.next().await;
-            }
+            holder.stop(id).await
         }
     }
 }

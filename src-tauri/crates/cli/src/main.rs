@@ -8,6 +8,7 @@ mod arguments;
 mod data;
 mod demo;
 mod doctor;
+mod holder;
 mod jobs;
 mod keychain;
 mod logging;

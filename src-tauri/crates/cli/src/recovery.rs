@@ -4,20 +4,16 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use holdfast_api::host::Selector;
 use holdfast_api::recovery::{CallRecord, ToolRecoverySnapshot};
-use holdfast_api::{ApiError, SessionHost};
-use holdfast_controller::Host;
 use holdfast_domain::recovery::admission::{Action, ActionRequest};
 
 use crate::arguments::{Recovery, RecoveryAction};
-use crate::data;
+use crate::holder::Holder;
 
 pub(crate) async fn recovery(folder: Option<PathBuf>, options: Recovery) -> anyhow::Result<u8> {
-    let host = data::host(data::folder(folder)?, None)?;
-    let done = act(&host, &options).await;
-    // What still runs goes on under its supervisor.
-    host.release().await;
+    let holder = Holder::of(folder, &options.session).await?;
+    let done = act(&holder, &options).await;
+    holder.release().await;
     let snapshot = done?;
     let mut out = std::io::stdout();
     if options.json {
@@ -32,12 +28,8 @@ pub(crate) async fn recovery(folder: Option<PathBuf>, options: Recovery) -> anyh
     Ok(0)
 }
 
-async fn act(host: &Host, options: &Recovery) -> anyhow::Result<ToolRecoverySnapshot> {
-    let selector = Selector::of(&options.session);
-    let snapshot = host
-        .tool_recovery_snapshot(&selector)
-        .await
-        .map_err(in_words)?;
+async fn act(holder: &Holder, options: &Recovery) -> anyhow::Result<ToolRecoverySnapshot> {
+    let snapshot = holder.snapshot().await?;
     let action = match options.action {
         RecoveryAction::List => return Ok(snapshot),
         RecoveryAction::Inspect => Action::Inspect,
@@ -68,14 +60,10 @@ async fn act(host: &Host, options: &Recovery) -> anyhow::Result<ToolRecoverySnap
         inspection_id,
         action,
     };
-    host.resolve_tool_recovery(&selector, request, "cli")
+    holder
+        .resolve(request)
         .await
-        .map_err(in_words)
-        .context("the action was refused")
-}
-
-fn in_words(error: ApiError) -> anyhow::Error {
-    anyhow::anyhow!("{} [{}]", error.message, error.code)
+        .context("the action was not done")
 }
 
 fn show(out: &mut impl Write, call: &CallRecord) -> std::io::Result<()> {

@@ -13,6 +13,7 @@ use holdfast_api::host::Selector;
 use holdfast_api::session::{Approve, Cancel, CreateSession, PendingPrompt, Submit};
 use holdfast_controller::Host;
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{Output, Run};
 use crate::{NEEDS_PERSON, data, logging};
@@ -38,7 +39,13 @@ pub(crate) async fn run(folder: Option<PathBuf>, options: Run) -> anyhow::Result
         None => std::env::current_dir().context("the present folder can't be read")?,
     };
     let workspace = std::path::absolute(workspace)?;
-    let host = data::host(folder, None)?;
+    let parts = data::parts(folder, None)?;
+    let host = parts.host;
+    let stopped = CancellationToken::new();
+    let _stop = stopped.clone().drop_guard();
+    if let Some(socket) = parts.local {
+        tokio::spawn(socket.run(host.clone(), stopped));
+    }
     let created = host
         .create_session(CreateSession {
             workspace: Some(workspace.to_string_lossy().into_owned()),

@@ -24,7 +24,7 @@ pub(crate) async fn serve_with(
 ) -> anyhow::Result<u8> {
     let folder = data::folder(folder)?;
     let _logs = logging::start(&folder);
-    let parts = data::parts(folder.clone(), options.workspace)?;
+    let mut parts = data::parts(folder.clone(), options.workspace)?;
     let host = parts.host.clone();
     let token_file = std::path::absolute(match options.token_file {
         Some(file) => file,
@@ -67,6 +67,10 @@ pub(crate) async fn serve_with(
             }
         }
     });
+    let local = parts.local.take().map(|socket| {
+        let (host, stopped) = (host.clone(), stopped.clone());
+        tokio::spawn(async move { socket.run(host, stopped).await })
+    });
     writeln!(std::io::stdout(), "{line}")?;
     std::io::stdout().flush()?;
     signals.wait().await;
@@ -76,6 +80,11 @@ pub(crate) async fn serve_with(
     host.close().await;
     stopped.cancel();
     serving.await.context("the server failed by a defect")??;
+    if let Some(local) = local {
+        local
+            .await
+            .context("the local socket failed by a defect")??;
+    }
     Ok(0)
 }
 

@@ -58,6 +58,8 @@ pub struct HostOptions {
     pub inspection_time: Duration,
     /// Tools besides the built-in ones; none by default.
     pub tools: Vec<Arc<dyn BroughtTool>>,
+    /// The local socket at which this host is asked about sessions that it holds.
+    pub local_socket: Option<PathBuf>,
 }
 
 impl HostOptions {
@@ -78,6 +80,7 @@ impl HostOptions {
             retry_enabled: false,
             inspection_time: INSPECTION_TIME,
             tools: Vec::new(),
+            local_socket: None,
         }
     }
 }
@@ -134,11 +137,12 @@ impl Host {
             pid: std::process::id(),
             host: host_name(),
             since: options.source.now(),
+            socket: options.local_socket,
         };
         Ok(Self {
             shared: Arc::new(Shared {
                 supervisor_binary,
-                runtime_folder: runtime_folder(),
+                runtime_folder: socket_folder(),
                 hub: Arc::new(Hub::new(options.source.id())),
                 data,
                 workspace: options.workspace,
@@ -178,6 +182,12 @@ impl Host {
                 tracing::info!(code = %error.code, "a session with open effects was not opened");
             }
         }
+    }
+
+    /// The local socket of the host that holds a session, as it recorded it.
+    pub fn holder_socket(&self, session_id: &str) -> Option<PathBuf> {
+        let folder = self.shared.sessions_folder().join(session_id);
+        holdfast_journal::holder(&folder)?.socket
     }
 
     async fn open_ids(&self) -> HashSet<String> {
@@ -241,8 +251,8 @@ fn supervisor_binary(data: &std::path::Path) -> PathBuf {
     })
 }
 
-/// Without a private folder for sockets, files alone are used (SV-07).
-fn runtime_folder() -> Option<PathBuf> {
+/// The short private folder for this user's sockets. Without one, files alone are used (SV-07).
+pub fn socket_folder() -> Option<PathBuf> {
     holdfast_supervisor::private_runtime_folder()
         .inspect_err(|error| tracing::info!(code = error.code(), "no private folder for sockets"))
         .ok()

@@ -17,4 +17,4 @@ pub mod stops;
 pub mod store;
 mod summary;
 
-pub use host::{Host, HostOptions};
+pub use host::{Host, HostOptions, socket_folder};

@@ -25,6 +25,9 @@ pub struct Holder {
     pub host: String,
     /// Since when, in milliseconds since the Unix epoch.
     pub since: u64,
+    /// Its local socket, through which this user's other programs reach what it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<PathBuf>,
 }
 
 /// A held session. Dropping it gives the session back.

@@ -27,6 +27,8 @@ use crate::events::events;
 pub(crate) struct Hosted {
     pub(crate) host: Arc<dyn SessionHost>,
     pub(crate) hub: Arc<Hub>,
+    /// What a person's decision is recorded as coming from.
+    pub(crate) surface: &'static str,
     /// The server ends; open streams end with it.
     pub(crate) stopped: CancellationToken,
 }
@@ -114,7 +116,7 @@ async fn resolve_recovery(
 ) -> Reply<holdfast_api::recovery::ToolRecoverySnapshot> {
     let resolved = hosted
         .host
-        .resolve_tool_recovery(&selected.selector, request, "http");
+        .resolve_tool_recovery(&selected.selector, request, hosted.surface);
     Ok(Json(resolved.await?))
 }
 

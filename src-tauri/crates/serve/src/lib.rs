@@ -9,6 +9,7 @@ mod error;
 mod events;
 mod guard;
 mod handlers;
+mod local;
 mod login;
 mod server;
 mod token;
@@ -17,6 +18,7 @@ mod unread;
 
 pub use app::{EventSource, app_routes, path_of};
 pub use handlers::registry;
+pub use local::LocalSocket;
 pub use login::Logins;
 pub use server::{ServeError, ServeOptions, Server, Web};
 pub use token::Token;

@@ -146,6 +146,7 @@ impl Server {
         let hosted = Hosted {
             host: Arc::new(host) as Arc<dyn SessionHost>,
             hub,
+            surface: "http",
             stopped: stopped.clone(),
         };
         let mut hosts = self.options.hosts;
@@ -198,7 +199,7 @@ fn router(hosted: Hosted, web: Option<Web>, guard: &Guard) -> Router {
     }
 }
 
-async fn unknown_route() -> Response {
+pub(crate) async fn unknown_route() -> Response {
     reply(
         404,
         "route_unknown",
@@ -206,7 +207,7 @@ async fn unknown_route() -> Response {
     )
 }
 
-async fn wrong_method() -> Response {
+pub(crate) async fn wrong_method() -> Response {
     reply(
         405,
         "method_wrong",
@@ -214,7 +215,7 @@ async fn wrong_method() -> Response {
     )
 }
 
-fn panicked() -> Response {
+pub(crate) fn panicked() -> Response {
     reply(
         StatusCode::INTERNAL_SERVER_ERROR.as_u16(),
         "internal",

@@ -51,6 +51,7 @@ impl Host {
             pid: std::process::id(),
             host: String::new(),
             since: 0,
+            socket: None,
         };
         let probed: Result<(), JournalError> = Lease::create(&folder, &holder).map(drop);
         let removed = std::fs::remove_dir_all(&folder);

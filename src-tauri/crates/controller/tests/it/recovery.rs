@@ -64,6 +64,7 @@ pub(crate) async fn with_calls(
         pid: 1,
         host: String::new(),
         since: 1,
+        socket: None,
     };
     holdfast_files::create_private_folder(&bench.data().join("sessions")).unwrap();
     let mut store = Store::create(

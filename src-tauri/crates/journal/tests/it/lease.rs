@@ -227,6 +227,7 @@ fn the_name_of_an_earlier_holder_is_replaced() {
         pid: 1,
         host: "elsewhere".to_owned(),
         since: 1,
+        socket: None,
     };
     let text = serde_json::to_vec(&earlier).unwrap();
     std::fs::write(session.folder.join("holder.json"), text).unwrap();

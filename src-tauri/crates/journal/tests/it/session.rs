@@ -80,6 +80,7 @@ pub(crate) fn me() -> Holder {
         pid: std::process::id(),
         host: "here".to_owned(),
         since: 7,
+        socket: None,
     }
 }
 
