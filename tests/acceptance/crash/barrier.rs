@@ -5,7 +5,7 @@ use holdfast_testkit::model_server::Call;
 use holdfast_testkit::{ModelServer, Step};
 use serde_json::json;
 
-use super::publication::killed_in_write;
+use super::publication::unknown_write;
 use super::requests::{checked, told};
 use super::stage::{calls, read, shell, write};
 use super::surfaces::Expected;
@@ -15,7 +15,7 @@ const BLOCKED: &str = "blocked: recovery_required: inspect and resolve the previ
 
 #[tokio::test]
 async fn tr_19_an_unknown_write_blocks_every_later_one_and_tr_20_no_reading() {
-    let mut stage = killed_in_write("after_rename", Some("old\n")).await;
+    let mut stage = unknown_write().await;
     let attempt = stage.unresolved().await;
     let pages = ModelServer::start(Step::text("unused"));
     let page = format!("{}/nothing-here", pages.url());
@@ -78,7 +78,7 @@ async fn tr_19_an_unknown_write_blocks_every_later_one_and_tr_20_no_reading() {
 
 #[tokio::test]
 async fn tr_19_the_barrier_is_one_sessions_own() {
-    let stage = killed_in_write("after_rename", Some("old\n")).await;
+    let stage = unknown_write().await;
     let created = stage
         .client()
         .post_ok("/sessions", &json!({ "mode": "full" }))

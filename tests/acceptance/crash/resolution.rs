@@ -4,14 +4,14 @@
 use holdfast_testkit::Step;
 use serde_json::{Value, json};
 
-use super::publication::killed_in_write;
+use super::publication::unknown_write;
 use super::requests::{checked, said, told};
 use super::stage::{Stage, action_on, calls, text, write};
 use super::surfaces::Expected;
 
 /// A session with one unknown write, `c1`.
 async fn unknown() -> (Stage, String) {
-    let stage = killed_in_write("after_rename", Some("old\n")).await;
+    let stage = unknown_write().await;
     let attempt = stage.unresolved().await;
     (stage, attempt)
 }

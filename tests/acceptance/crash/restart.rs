@@ -10,7 +10,7 @@ use holdfast_testkit::wait::{SOON, until};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::publication::killed_in_write;
+use super::publication::unknown_write;
 use super::requests::{checked, told};
 use super::stage::{Stage, calls, read, shell, text, until_there, write};
 use super::surfaces::Expected;
@@ -60,23 +60,38 @@ async fn c05_killed_in_the_recovery_of_a_write() {
     assert!(killed >= 2, "killed behind {killed} records only");
     stage.restart();
     let expected = Expected {
-        calls: &[("c1", "unknown")],
+        calls: &[("c1", "completed")],
         pending: false,
         jobs: 0,
         turn: "interrupted",
     };
     stage.check_surfaces(&expected).await;
-    for kind in ["restarted", "attempt_changed", "turn_ended", "receipt"] {
+    for kind in ["restarted", "tool_result", "turn_ended", "receipt"] {
         assert_eq!(stage.count(kind), 1, "{kind}");
     }
-    let attempt = stage.unresolved().await;
-    let id = text(&stage.inspect(&attempt).await["inspection_id"]);
-    assert_eq!(stage.resolve("confirm", &attempt, &id).await.0, 200);
-    check_usable(&mut stage, "c1", "user_confirmed").await;
+    check_usable(&mut stage, "c1", "completed").await;
     assert_eq!(
         std::fs::read_to_string(stage.in_workspace("a.txt")).unwrap(),
         "new\n"
     );
+}
+
+#[tokio::test]
+async fn c05_killed_in_the_recovery_of_a_write_that_did_not_happen() {
+    let mut stage = Stage::new("full", vec![calls([write("c1", "a.txt", "new\n")])]).await;
+    stage.restart_stopping_at("after_claim", 1);
+    stage.submit("write").await;
+    stage.kill_where_it_parks().await;
+    let killed = kill_in_recovery(&mut stage).await;
+    assert!(killed >= 2, "killed behind {killed} records only");
+    stage.restart();
+    let tool = stage.until_tool("c1", "not_started").await;
+    assert_eq!(tool["subject"], "a.txt");
+    for kind in ["restarted", "not_started", "turn_ended", "receipt"] {
+        assert_eq!(stage.count(kind), 1, "{kind}");
+    }
+    check_usable(&mut stage, "c1", "not_started").await;
+    assert!(!stage.in_workspace("a.txt").exists());
 }
 
 #[tokio::test]
@@ -278,7 +293,7 @@ async fn tr_18_open_sessions_are_looked_after_without_being_asked_for() {
 
 #[tokio::test]
 async fn tr_26_a_second_restart_finds_nothing_new() {
-    let mut stage = killed_in_write("after_rename", Some("old\n")).await;
+    let mut stage = unknown_write().await;
     let before = (stage.recovery().await, stage.records().len());
     stage.restart();
     let mut after = stage.recovery().await;

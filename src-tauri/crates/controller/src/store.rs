@@ -140,10 +140,14 @@ impl Store {
                 let entries: Vec<Entry> = lines
                     .iter()
                     .zip(records)
-                    .map(|(line, record)| Entry {
-                        seq: line.seq,
-                        at: line.at,
-                        record,
+                    .map(|(line, record)| match record {
+                        // The log has added to it.
+                        Record::FileCheckpoint(_) => entry_of(line),
+                        record => Entry {
+                            seq: line.seq,
+                            at: line.at,
+                            record,
+                        },
                     })
                     .collect();
                 for entry in &entries {
@@ -217,7 +221,10 @@ fn line_of(record: &Record) -> Result<NewRecord, JournalError> {
         .map_err(|error| JournalError::RecordInvalid {
             reason: error.to_string(),
         })?;
-    Ok(NewRecord::new(record.kind(), payload))
+    Ok(match record {
+        Record::FileCheckpoint(_) => NewRecord::bound(record.kind(), payload),
+        record => NewRecord::new(record.kind(), payload),
+    })
 }
 
 /// A journal's error as it leaves the host.

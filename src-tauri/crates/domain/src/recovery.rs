@@ -7,5 +7,6 @@ pub mod file;
 pub mod identity;
 pub mod lifecycle;
 pub mod process;
+pub mod publication;
 pub mod restart;
 pub mod retry;

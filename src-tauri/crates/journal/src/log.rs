@@ -6,6 +6,7 @@
 //! simply repeated; nothing is written after an unterminated line; an unverified tail is copied
 //! aside before it is cut (C10).
 
+mod digest;
 mod open;
 mod recover;
 
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use holdfast_files::{Storage, StoredFile};
+use sha2::{Digest, Sha256};
 
 use crate::check;
 use crate::error::JournalError;
@@ -40,6 +42,8 @@ pub struct NewRecord {
     /// Its content, a JSON text. Kept byte for byte, but for white space around it and raw line
     /// breaks between its tokens.
     pub payload: String,
+    /// It gets a last member of its own, [`LOG_SHA256`]; its payload must be an object without it.
+    pub is_bound: bool,
 }
 
 impl NewRecord {
@@ -48,9 +52,22 @@ impl NewRecord {
         Self {
             kind: kind.into(),
             payload: payload.into(),
+            is_bound: false,
+        }
+    }
+
+    /// As [`NewRecord::new`], and bound to everything before it: the log adds the digest of all its
+    /// bytes before this record's line, those of the same write too.
+    pub fn bound(kind: impl Into<String>, payload: impl Into<String>) -> Self {
+        Self {
+            is_bound: true,
+            ..Self::new(kind, payload)
         }
     }
 }
+
+/// The member that binds a record to the log before it: SHA-256, 64 lower-case hex digits.
+pub const LOG_SHA256: &str = "log_sha256";
 
 /// Records that belong together: all of them are acknowledged, or none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -103,6 +120,8 @@ pub struct Log {
     last: Position,
     /// CRC-32C of all bytes up to there.
     content: u32,
+    /// SHA-256 of the same bytes, from the first record on that needed it.
+    digest: Option<Sha256>,
     /// Set while the log may not be written.
     failed: Option<Pending>,
     syncs: Arc<AtomicU64>,
@@ -134,6 +153,7 @@ impl Log {
         let encoded = encode_from(
             session_id,
             Position::START,
+            Some(&Sha256::new()),
             std::iter::once((at, std::slice::from_ref(&header))),
         )?;
         let failed = JournalError::io("creating the session log");
@@ -151,6 +171,7 @@ impl Log {
             file,
             last: Position::START,
             content: 0,
+            digest: None,
             failed: None,
             syncs: Arc::default(),
             lease,
@@ -191,7 +212,10 @@ impl Log {
         let records = batches
             .iter()
             .map(|(at, batch)| (*at, batch.records.as_slice()));
-        let encoded = encode_from(&self.session, self.last, records)?;
+        if batches.iter().any(|(_, batch)| is_bound(batch)) {
+            self.begin_digest()?;
+        }
+        let encoded = encode_from(&self.session, self.last, self.digest.as_ref(), records)?;
         if encoded.entries.is_empty() {
             return Ok(Vec::new());
         }
@@ -284,6 +308,9 @@ impl Log {
     /// Takes what was written and synced as acknowledged.
     fn accept(&mut self, encoded: &Encoded) {
         self.content = crc32c::crc32c_append(self.content, &encoded.bytes);
+        if let Some(digest) = &mut self.digest {
+            digest.update(&encoded.bytes);
+        }
         self.last = encoded.last;
     }
 }
@@ -292,15 +319,24 @@ impl Log {
 pub(crate) fn check_batch(batch: &Batch) -> Result<(), JournalError> {
     for record in &batch.records {
         check_kind(&record.kind)?;
-        payload(&record.payload)?;
+        let payload = payload(&record.payload)?;
+        if record.is_bound {
+            digest::bind(&payload, &Sha256::new())?;
+        }
     }
     Ok(())
 }
 
-/// Encodes records as the lines that follow `last`.
+fn is_bound(batch: &Batch) -> bool {
+    batch.records.iter().any(|record| record.is_bound)
+}
+
+/// Encodes records as the lines that follow `last`. `digest` is that of the log so far, for records
+/// that are bound to it.
 fn encode_from<'a>(
     session: &str,
     last: Position,
+    digest: Option<&Sha256>,
     batches: impl Iterator<Item = (u64, &'a [NewRecord])>,
 ) -> Result<Encoded, JournalError> {
     let mut encoded = Encoded {
@@ -311,11 +347,15 @@ fn encode_from<'a>(
     for (at, records) in batches {
         for record in records {
             check_kind(&record.kind)?;
+            let mut content = payload(&record.payload)?;
+            if let (true, Some(digest)) = (record.is_bound, digest) {
+                content = digest::bind(&content, &digest.clone().chain_update(&encoded.bytes))?;
+            }
             let entry = Entry {
                 seq: encoded.last.seq + 1,
                 at,
                 kind: record.kind.clone(),
-                payload: payload(&record.payload)?,
+                payload: content,
             };
             let (line, crc) = encode(session, &entry);
             encoded.last = Position {

@@ -3,6 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+/// The word of [`Ledger::append_witnessed`] for a line that had its start record first.
+pub const RECORDED: &str = "recorded";
+
 /// A ledger file.
 #[derive(Debug, Clone)]
 pub struct Ledger {
@@ -28,6 +31,20 @@ impl Ledger {
     pub fn append(&self, line: &str) -> String {
         let file = quoted(&self.path.to_string_lossy());
         format!("printf '%s\\n' {} >> {file} && sync {file}", quoted(line))
+    }
+
+    /// As [`Self::append`], with two words behind the line: the attempt's id, and whether its start
+    /// record stood in that session log before the line was written ([`RECORDED`], or another word).
+    #[must_use]
+    pub fn append_witnessed(&self, line: &str, log: &Path) -> String {
+        let file = quoted(&self.path.to_string_lossy());
+        let log = quoted(&log.to_string_lossy());
+        format!(
+            "if grep -q '\"kind\":\"tool_started\"'\".*$HOLDFAST_ATTEMPT_ID\" {log}; \
+             then was={RECORDED}; else was=unrecorded; fi; \
+             printf '%s %s %s\\n' {} \"$HOLDFAST_ATTEMPT_ID\" \"$was\" >> {file} && sync {file}",
+            quoted(line)
+        )
     }
 
     /// All whole lines, in order; none when the file does not exist.

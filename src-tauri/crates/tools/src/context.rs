@@ -35,8 +35,10 @@ impl fmt::Debug for Progress {
     }
 }
 
-/// Is told the name of each step of a file's publication, so that a test can stop there. Names:
-/// `before_temp`, `after_temp`, `after_sync`, `after_rename`, `after_folder_sync`.
+/// Is told the name of each step of a file's publication, so that a test can stop there; and
+/// `request_written` before a command's supervisor is started. Names:
+/// `before_temp`, `after_create`, `after_temp`, `after_sync`, `after_claim`, `after_rename`,
+/// `after_folder_sync`; `before_withdrawal` when the last check or the rename failed.
 #[derive(Clone, Default)]
 pub struct Checkpoint(Option<Listener>);
 

@@ -120,6 +120,14 @@ pub enum ToolError {
         /// As given.
         path: String,
     },
+    /// A recovering host has taken the publication over.
+    #[error(
+        "{path:?} was not written: another process has taken over this session and ruled the write out; look at the session there"
+    )]
+    PublicationFenced {
+        /// As given.
+        path: String,
+    },
     /// One edit can't be applied, so none was.
     #[error("edit {number} of {count} in {path:?}: {fault}; nothing was written")]
     Edit {
@@ -216,6 +224,7 @@ impl ToolError {
             Self::FileNotText { .. } => "file_not_text",
             Self::FileReadOnly { .. } => "file_read_only",
             Self::FileChanged { .. } => "file_changed",
+            Self::PublicationFenced { .. } => "publication_fenced",
             Self::Edit { fault, .. } => fault.code(),
             Self::PatternInvalid { .. } => "pattern_invalid",
             Self::UrlRefused { .. } => "url_refused",

@@ -29,7 +29,7 @@ pub use brought::BroughtTool;
 pub use context::{Checkpoint, Context, Progress};
 pub use edit::{Edit, EditFault, apply_edits};
 pub use error::{Refusal, ToolError};
-pub use file::publish::remove_leftover;
+pub use file::aftermath::{Interrupted, finish_write};
 pub use outcome::{FullOutput, ToolOutcome};
 pub use prepared::{Prepared, ToolKind};
 pub use registry::{MUTATING_TOOLS, Registry, RegistryConfig, may_have_effects};

@@ -17,6 +17,7 @@ use crate::brought::BroughtTool;
 use crate::context::Context;
 use crate::error::{Refusal, ToolError};
 use crate::fetch;
+use crate::file::aftermath::done;
 use crate::file::plan::Plan;
 use crate::file::publish::Publication;
 use crate::file::{list, plan, read};
@@ -502,17 +503,14 @@ async fn publish(prepared: &Prepared, workspace: &Workspace, context: &Context) 
             place,
             intent,
             content,
+            diff: prepared.diff.as_deref(),
             attempt_id: &context.attempt_id,
+            effects_root: &context.effects_root,
             cancel: &context.cancel,
             checkpoint: &context.checkpoint,
         }
         .run()?;
-        let verb = if intent.existed { "changed" } else { "created" };
-        Ok(format!(
-            "{verb} {}, now {} bytes\n",
-            prepared.subject,
-            content.len()
-        ))
+        Ok(done(intent, &prepared.subject, content.len() as u64))
     });
     match work.await {
         Ok(Ok(text)) => {

@@ -7,7 +7,7 @@ use holdfast_api::event::Event;
 use holdfast_domain::recovery::barrier;
 use holdfast_domain::recovery::identity::{Identity, resource_scope};
 use holdfast_domain::transcript::record::{
-    AssistantMessage, CallRefused, NotStarted, PromptAsked, ProposedCall, Receipt, Record,
+    AssistantMessage, CallRefused, FileCheckpoint, NotStarted, PromptAsked, ProposedCall, Receipt, Record,
     ToolStarted,
 };
 use holdfast_tools::{Checkpoint, Context, Prepared, Progress, ToolKind};
@@ -221,6 +221,8 @@ impl Actor {
             }
             .into(),
         );
+        plan.records
+            .extend(self.first_write(&attempt_id, &prepared, &plan.records));
         plan.records.push(
             ToolStarted {
                 attempt_id: attempt_id.clone(),
@@ -235,6 +237,33 @@ impl Actor {
             idempotency_key,
         });
         Ok(())
+    }
+
+    /// TR-17: the record that binds a file to its first writer in this session; `None` for a later
+    /// one, also of the same batch.
+    fn first_write(
+        &self,
+        attempt_id: &str,
+        prepared: &Prepared,
+        planned: &[Record],
+    ) -> Option<Record> {
+        let resolved_path = prepared.file.as_ref()?.resolved_path.clone();
+        let is_planned = planned.iter().any(|record| {
+            matches!(record, Record::FileCheckpoint(other) if other.resolved_path == resolved_path)
+        });
+        let is_bound = self
+            .store
+            .session
+            .file_checkpoints
+            .contains_key(&resolved_path);
+        (!is_planned && !is_bound).then(|| {
+            FileCheckpoint {
+                attempt_id: attempt_id.to_owned(),
+                resolved_path,
+                log_sha256: String::new(),
+            }
+            .into()
+        })
     }
 
     /// TR-05 (8)…(12): makes the records durable, then announces, then executes.

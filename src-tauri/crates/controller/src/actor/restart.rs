@@ -9,10 +9,11 @@ use std::path::Path;
 use holdfast_domain::recovery::attempt::Attempt;
 use holdfast_domain::recovery::lifecycle::AttemptState;
 use holdfast_domain::recovery::process::{ExitReceipt, ProcessEvidence};
+use holdfast_domain::recovery::publication::PublicationEvidence;
 use holdfast_domain::recovery::restart::{Findings, RestartStep, plan};
 use holdfast_domain::transcript::record::{Record, ResultSource};
 use holdfast_supervisor::{Claim, SupervisorError};
-use holdfast_tools::{finish_shell, remove_leftover};
+use holdfast_tools::{Interrupted, finish_shell, finish_write};
 
 use super::Actor;
 use super::ends::drop_folder;
@@ -80,6 +81,15 @@ impl Actor {
                     receipt,
                     output_incomplete,
                 } => self.adopt(&attempt_id, &receipt, output_incomplete).await,
+                RestartStep::AdoptWrite {
+                    attempt_id,
+                    bytes,
+                    diff,
+                    changed_since,
+                } => {
+                    self.adopt_write(&attempt_id, bytes, diff, changed_since)
+                        .await
+                }
                 RestartStep::Reattach { attempt_id } => {
                     self.reattach_or_keep(&attempt_id);
                     Ok(())
@@ -151,6 +161,59 @@ impl Actor {
             .map_err(|(_, message)| message)
     }
 
+    /// The write is proven to be this attempt's.
+    async fn adopt_write(
+        &mut self,
+        attempt_id: &str,
+        bytes: u64,
+        diff: Option<String>,
+        changed_since: bool,
+    ) -> Result<(), String> {
+        let attempt = self.store.session.attempt(attempt_id);
+        let Some((attempt, intent)) =
+            attempt.and_then(|attempt| Some((attempt, attempt.file.as_ref()?)))
+        else {
+            return Ok(());
+        };
+        let outcome = finish_write(intent, &attempt.subject, bytes, diff, changed_since);
+        self.store_outcome(attempt_id, outcome, ResultSource::Recovered)
+            .await
+            .map(|_| ())
+            .map_err(|(_, message)| message)
+    }
+
+    /// What the open writes left. Nothing is concluded while the workspace can't be read.
+    fn publications(&self) -> BTreeMap<String, PublicationEvidence> {
+        let Ok(workspace) = &self.workspace else {
+            return BTreeMap::new();
+        };
+        let root = self.effects_root();
+        let in_flight = self.in_flight();
+        self.store
+            .session
+            .attempts()
+            .filter(|attempt| is_open_write(attempt))
+            .filter(|attempt| !in_flight.contains(&attempt.identity.attempt_id))
+            // What a person settled is looked at where something was left, and not fenced again.
+            .filter(|attempt| {
+                !attempt.state.is_by_person() || root.join(&attempt.identity.attempt_id).exists()
+            })
+            .filter_map(|attempt| {
+                let write = self.interrupted(attempt, &root)?;
+                Some((attempt.identity.attempt_id.clone(), write.look(workspace)))
+            })
+            .collect()
+    }
+
+    fn interrupted<'a>(&self, attempt: &'a Attempt, root: &'a Path) -> Option<Interrupted<'a>> {
+        Some(Interrupted {
+            intent: attempt.file.as_ref()?,
+            attempt_id: &attempt.identity.attempt_id,
+            effects_root: root,
+            same_boot: attempt.boot_id == self.host.boot_id && !attempt.boot_id.is_empty(),
+        })
+    }
+
     fn findings(&self) -> Findings {
         let session = &self.store.session;
         let root = self.effects_root();
@@ -182,6 +245,7 @@ impl Actor {
         Findings {
             boot_id: self.host.boot_id.clone(),
             processes,
+            publications: self.publications(),
             damage: self.condition.damage.clone(),
             orphans,
             mutating_tools: self.host.mutating_tools(),
@@ -211,25 +275,42 @@ impl Actor {
         self.sweep_temporary_files();
     }
 
-    /// Removes the temporary files of writes that a crash cut short: nobody is left who could
-    /// publish them.
+    /// Removes the temporary files of writes that a crash cut short. Before the outcome is durable
+    /// they are evidence.
     fn sweep_temporary_files(&self) {
         let Ok(workspace) = &self.workspace else {
             return;
         };
-        let in_flight = self.in_flight();
-        let cut_short = self.store.session.attempts().filter(|attempt| {
-            attempt.result.is_none() && !in_flight.contains(&attempt.identity.attempt_id)
-        });
-        for attempt in cut_short {
-            let Some(intent) = &attempt.file else {
+        let root = self.effects_root();
+        let cut_short =
+            |attempt: &&Attempt| attempt.state.is_final() && (attempt.found_open || attempt.result.is_none());
+        for attempt in self.store.session.attempts().filter(cut_short) {
+            let Some(write) = self.interrupted(attempt, &root) else {
                 continue;
             };
-            if let Err(error) = remove_leftover(intent, &attempt.identity.attempt_id, workspace) {
+            if let Err(error) = write.remove_leftover(workspace) {
                 tracing::warn!(code = error.code(), "a temporary file is left");
             }
         }
     }
+}
+
+/// Worth a look: a write without a settled end.
+fn is_open_write(attempt: &Attempt) -> bool {
+    attempt.file.is_some()
+        && attempt.superseded_by.is_none()
+        && match attempt.state {
+            AttemptState::Pending
+            | AttemptState::Started
+            | AttemptState::Running
+            | AttemptState::Unknown => true,
+            AttemptState::UserConfirmed | AttemptState::UserDismissed => attempt.late.is_none(),
+            AttemptState::Completed
+            | AttemptState::Failed
+            | AttemptState::Interrupted
+            | AttemptState::Cancelled
+            | AttemptState::NotStarted => false,
+        }
 }
 
 /// Worth a look: supervised, and without a settled end, or with processes that live on.
@@ -287,9 +368,9 @@ fn look(root: &Path, attempt: &Attempt, boot_id: &str) -> Result<ProcessEvidence
 fn attempt_of_step(step: &RestartStep) -> Option<String> {
     match step {
         RestartStep::Record(record) => attempt_of(record),
-        RestartStep::Adopt { attempt_id, .. } | RestartStep::Reattach { attempt_id } => {
-            Some(attempt_id.clone())
-        }
+        RestartStep::Adopt { attempt_id, .. }
+        | RestartStep::AdoptWrite { attempt_id, .. }
+        | RestartStep::Reattach { attempt_id } => Some(attempt_id.clone()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a restart makes of what it finds open (TR-14, TR-18).
+//! What a restart makes of what it finds open (TR-14, TR-17, TR-18).
 //!
 //! Guarantees: nothing is executed; a missing record is evidence of nothing across damage; a real
 //! outcome goes before an unknown one; asking twice gives nothing new (C05).
@@ -9,6 +9,7 @@ use super::attempt::Attempt;
 use super::identity::Identity;
 use super::lifecycle::AttemptState;
 use super::process::{ExitReceipt, ProcessEvidence, Straggler, outcome_of};
+use super::publication::PublicationEvidence;
 use crate::transcript::record::{
     AttemptChanged, AttemptPresumed, NotStarted, PromptAsked, Record, Restarted, TurnEnded,
 };
@@ -30,6 +31,8 @@ pub struct Findings {
     pub boot_id: String,
     /// What the effect folders of open supervised attempts showed, by attempt id.
     pub processes: BTreeMap<String, ProcessEvidence>,
+    /// What the claims of open file writes showed, by attempt id.
+    pub publications: BTreeMap<String, PublicationEvidence>,
     /// Damaged ranges.
     pub damage: Vec<Damage>,
     /// Effect folders whose attempt the log does not know.
@@ -58,6 +61,17 @@ pub enum RestartStep {
         /// The output does not match the receipt.
         output_incomplete: bool,
     },
+    /// The attempt put its file in place: that is its result.
+    AdoptWrite {
+        /// The attempt.
+        attempt_id: String,
+        /// Bytes of the new content.
+        bytes: u64,
+        /// The change.
+        diff: Option<String>,
+        /// Something else has written to the file since.
+        changed_since: bool,
+    },
     /// It still runs, or something of it does: watch it as a job.
     Reattach {
         /// The attempt.
@@ -77,7 +91,8 @@ pub fn plan(session: &Session, findings: &Findings) -> Vec<RestartStep> {
             || matches!(
                 findings.processes.get(&attempt.identity.attempt_id),
                 Some(ProcessEvidence::Running { .. } | ProcessEvidence::Exited { .. })
-            );
+            )
+            || adoption(findings, attempt).is_some();
         if is_news && ran && !attempt.read_only && attempt.result.is_none() {
             found_open.push(attempt.identity.attempt_id.clone());
         }
@@ -174,6 +189,8 @@ fn plan_attempt(
         AttemptState::UserConfirmed | AttemptState::UserDismissed => {
             if attempt.supervised && attempt.late.is_none() {
                 adopt_or_watch(findings, attempt, steps);
+            } else if attempt.late.is_none() {
+                steps.extend(adoption(findings, attempt));
             }
         }
         AttemptState::Completed
@@ -198,6 +215,10 @@ fn plan_pending(
         .any(|kind| kind == "tool_started");
     let never_started =
         attempt.read_only || (writes_starts && !is_across_damage(findings, attempt));
+    if let Some(adoption) = adoption(findings, attempt) {
+        steps.push(adoption);
+        return;
+    }
     let evidence = findings
         .processes
         .get(&attempt.identity.attempt_id)
@@ -238,6 +259,9 @@ fn plan_pending(
 
 fn plan_open(findings: &Findings, attempt: &Attempt, steps: &mut Vec<RestartStep>) {
     let id = &attempt.identity.attempt_id;
+    if attempt.file.is_some() {
+        return plan_write(findings, attempt, steps);
+    }
     match findings.processes.get(id) {
         Some(ProcessEvidence::Fenced) => steps.push(RestartStep::Record(
             NotStarted {
@@ -262,6 +286,44 @@ fn plan_open(findings: &Findings, attempt: &Attempt, steps: &mut Vec<RestartStep
             };
             unknown_once(attempt, reason, &[], steps);
         }
+    }
+}
+
+/// A write that was cut short. What it left is bound to the attempt, so that the answer speaks of
+/// what this attempt did, and not only of what the file is now.
+fn plan_write(findings: &Findings, attempt: &Attempt, steps: &mut Vec<RestartStep>) {
+    let id = &attempt.identity.attempt_id;
+    match findings.publications.get(id) {
+        Some(PublicationEvidence::Absent) => steps.push(RestartStep::Record(
+            NotStarted {
+                attempt_id: id.clone(),
+                reason: "the program ended before the new content was put in place, and nothing \
+                         is left that could still do it: the write was not started on the file"
+                    .to_owned(),
+            }
+            .into(),
+        )),
+        Some(PublicationEvidence::Done { .. }) => steps.extend(adoption(findings, attempt)),
+        Some(PublicationEvidence::Open { reason }) => unknown_once(attempt, reason, &[], steps),
+        None => unknown_once(attempt, "the program ended while it ran", &[], steps),
+    }
+}
+
+/// The write that this attempt is proven to have done.
+fn adoption(findings: &Findings, attempt: &Attempt) -> Option<RestartStep> {
+    let id = &attempt.identity.attempt_id;
+    match findings.publications.get(id)? {
+        PublicationEvidence::Done {
+            bytes,
+            diff,
+            changed_since,
+        } => Some(RestartStep::AdoptWrite {
+            attempt_id: id.clone(),
+            bytes: *bytes,
+            diff: diff.clone(),
+            changed_since: *changed_since,
+        }),
+        PublicationEvidence::Absent | PublicationEvidence::Open { .. } => None,
     }
 }
 

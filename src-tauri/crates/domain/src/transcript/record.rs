@@ -105,6 +105,8 @@ records! {
     CallRefused = "call_refused",
     /// TR-05 (8): the receipt, state `pending`.
     Receipt = "receipt",
+    /// TR-17: the first writer of a file in this session.
+    FileCheckpoint = "file_checkpoint",
     /// TR-05 (9): a retry took the attempt's place.
     Superseded = "superseded",
     /// TR-05 (10): the start record.
@@ -346,6 +348,21 @@ pub struct Receipt {
     /// A supervisor runs it; its effect folder has the attempt's name.
     #[serde(default)]
     pub supervised: bool,
+}
+
+/// TR-17: binds a file to its first writer in this session, and to the log before that. Directly
+/// behind the writer's receipt, in the same write.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileCheckpoint {
+    /// The writer; its receipt has the whole identity and the digest of the file before.
+    pub attempt_id: String,
+    /// The file, absolute, links resolved.
+    pub resolved_path: String,
+    /// SHA-256 (hex) of all bytes of the log before this record's line. The log adds it as it
+    /// writes.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub log_sha256: String,
 }
 
 /// TR-05 (9).

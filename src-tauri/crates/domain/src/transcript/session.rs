@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::record::{
-    AssistantMessage, Entry, PromptAsked, ProposedCall, ResultSource, SessionCreated, ToolResult,
+    AssistantMessage, Entry, FileCheckpoint, PromptAsked, ProposedCall, ResultSource, SessionCreated, ToolResult,
     TurnEnded, Usage,
 };
 use crate::recovery::attempt::{Attempt, EFFECT_UNKNOWN, Resolution};
@@ -143,6 +143,8 @@ pub struct Session {
     pub usage: Usage,
     /// Calls refused by the barrier (TR-28).
     pub blocked: u64,
+    /// TR-17: files by their resolved path, with their first writer in this session.
+    pub file_checkpoints: BTreeMap<String, FileCheckpoint>,
     /// Kinds found that this version does not know.
     pub unknown_kinds: BTreeSet<String>,
     calls: HashMap<String, Call>,

@@ -94,6 +94,7 @@ impl Log {
             file,
             last,
             content: found.content,
+            digest: None,
             failed: None,
             syncs: Arc::default(),
             lease,

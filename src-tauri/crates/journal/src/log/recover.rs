@@ -143,6 +143,7 @@ fn reset_record(log: &Log, at: u64, pending: &Pending) -> Result<Encoded, Journa
     encode_from(
         &log.session,
         log.last,
+        None,
         std::iter::once((at, std::slice::from_ref(&record))),
     )
 }

@@ -2,8 +2,9 @@
 //!
 //! Guarantees: a reader sees the old content or the new, whole (C39); nothing is published over a
 //! file that is no longer as it was planned against (TR-37); the result says "nothing was written"
-//! only when that is so, and `effect_unknown` when it can't say. Mode bits and owner are kept;
-//! other names of the same file (hard links) and extended attributes are not.
+//! only when that is so, and `effect_unknown` when it can't say; killed between any two steps, it
+//! leaves what proves whether it published (`aftermath`). Owner, mode bits and, on Linux, extended
+//! attributes are kept; other names of the same file (hard links) are not.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,8 +12,11 @@ use std::io::{self, Write};
 use std::path::{Component, Path};
 
 use holdfast_domain::recovery::file::FileIntent;
+use holdfast_domain::recovery::publication::PublishClaim;
 use tokio_util::sync::CancellationToken;
 
+use super::aftermath::identity_of;
+use super::{attributes, claim};
 use crate::context::Checkpoint;
 use crate::digest::digest_of;
 use crate::error::ToolError;
@@ -25,7 +29,11 @@ pub(crate) struct Publication<'a> {
     pub(crate) place: &'a Resolved,
     pub(crate) intent: &'a FileIntent,
     pub(crate) content: &'a [u8],
+    /// What would change, for the result.
+    pub(crate) diff: Option<&'a str>,
     pub(crate) attempt_id: &'a str,
+    /// `<session>/effects`.
+    pub(crate) effects_root: &'a Path,
     pub(crate) cancel: &'a CancellationToken,
     pub(crate) checkpoint: &'a Checkpoint,
 }
@@ -60,32 +68,34 @@ impl Publication<'_> {
 
         let (temporary, mut file) = Temporary::create(folder, self.attempt_id, old.is_some())
             .map_err(|error| ToolError::writing("creating a temporary file", given, error))?;
+        self.step("after_create")?;
         file.write_all(self.content)
             .map_err(|error| ToolError::writing("writing the new content", given, error))?;
         if let Some(old) = &old {
-            keep_owner_and_mode(old, &file)
-                .map_err(|error| ToolError::writing("keeping owner and mode", given, error))?;
+            attributes::keep(old, &file).map_err(|error| {
+                ToolError::writing("keeping owner, mode and attributes", given, error)
+            })?;
         }
         self.step("after_temp")?;
         holdfast_files::sync_file(&file)
             .map_err(|error| ToolError::writing("syncing the new content", given, error))?;
         self.step("after_sync")?;
 
-        // As close to the rename as it can be; another program's write in the instant between
-        // would be replaced.
-        if !self.is_still_at(folder) {
-            return Err(self.changed());
-        }
-        self.check_before(folder, name)?;
+        let claim = self.claim(&file)?;
+        self.checkpoint.reach("after_claim");
         drop((old, file));
-        let replace = if self.intent.existed {
-            Replace::Allowed
-        } else {
-            Replace::Refused
-        };
-        if let Err(error) = temporary.publish_as(name, replace) {
-            return Err(self.explain_rename(folder, name, error));
-        }
+        match self.put_in_place(folder, name, temporary) {
+            Ok(()) => Ok(()),
+            Err(Unpublished { error, temporary }) => {
+                self.checkpoint.reach("before_withdrawal");
+                if !matches!(error, ToolError::EffectUnknown { .. }) {
+                    // Unmarked, it is open after a crash before the result: the safe side.
+                    let _ = claim.withdraw();
+                }
+                drop(temporary);
+                Err(error)
+            }
+        }?;
         self.checkpoint.reach("after_rename");
         folder.sync().map_err(|error| ToolError::EffectUnknown {
             path: given.clone(),
@@ -95,6 +105,54 @@ impl Publication<'_> {
         })?;
         self.checkpoint.reach("after_folder_sync");
         Ok(())
+    }
+
+    /// From here on only the rename decides, and after a crash the claim tells which file to look
+    /// for.
+    fn claim(&self, file: &File) -> Result<claim::Won, ToolError> {
+        let wanted = PublishClaim::Executor {
+            attempt_id: self.attempt_id.to_owned(),
+            identity: identity_of(file),
+            bytes: self.content.len() as u64,
+            diff: self.diff.map(str::to_owned),
+        };
+        let folder = self.effects_root.join(self.attempt_id);
+        claim::claim(&folder, &wanted)
+            .map_err(|error| {
+                ToolError::writing("claiming the publication", &self.place.given, error)
+            })?
+            .ok_or_else(|| ToolError::PublicationFenced {
+                path: self.place.given.clone(),
+            })
+    }
+
+    fn put_in_place<'t>(
+        &self,
+        folder: &Folder,
+        name: &OsStr,
+        temporary: Temporary<'t>,
+    ) -> Result<(), Unpublished<'t>> {
+        // As close to the rename as it can be; another program's write in the instant between
+        // would be replaced.
+        let checked = if self.is_still_at(folder) {
+            self.check_before(folder, name).map(drop)
+        } else {
+            Err(self.changed())
+        };
+        if let Err(error) = checked {
+            return Err(Unpublished { error, temporary });
+        }
+        let replace = if self.intent.existed {
+            Replace::Allowed
+        } else {
+            Replace::Refused
+        };
+        temporary
+            .publish_as(name, replace)
+            .map_err(|(temporary, error)| Unpublished {
+                error: self.explain_rename(folder, name, error),
+                temporary,
+            })
     }
 
     /// Between steps a stop is still clean.
@@ -188,6 +246,12 @@ impl Publication<'_> {
     }
 }
 
+/// A publication that failed; its temporary file is still there.
+struct Unpublished<'a> {
+    error: ToolError,
+    temporary: Temporary<'a>,
+}
+
 /// A temporary file that goes away unless it is published.
 struct Temporary<'a> {
     folder: &'a Folder,
@@ -213,10 +277,14 @@ impl<'a> Temporary<'a> {
         Ok((temporary, file))
     }
 
-    fn publish_as(mut self, name: &OsStr, replace: Replace) -> io::Result<()> {
-        self.folder.rename(&self.name, name, replace)?;
-        self.published = true;
-        Ok(())
+    fn publish_as(mut self, name: &OsStr, replace: Replace) -> Result<(), (Self, io::Error)> {
+        match self.folder.rename(&self.name, name, replace) {
+            Ok(()) => {
+                self.published = true;
+                Ok(())
+            }
+            Err(error) => Err((self, error)),
+        }
     }
 }
 
@@ -229,54 +297,12 @@ impl Drop for Temporary<'_> {
     }
 }
 
-fn temporary_name(attempt_id: &str) -> OsString {
+/// Nobody else uses this name: it carries the attempt's id.
+pub(crate) fn temporary_name(attempt_id: &str) -> OsString {
     let safe: String = attempt_id
         .chars()
         .filter(char::is_ascii_alphanumeric)
         .take(32)
         .collect();
     OsString::from(format!(".holdfast-{safe}.tmp"))
-}
-
-/// Removes the temporary file that a crash in the middle of this attempt's write left. Only for an
-/// attempt whose executor is known to be gone. `Ok(false)`: there is none.
-///
-/// # Errors
-/// What the system says.
-pub fn remove_leftover(
-    intent: &FileIntent,
-    attempt_id: &str,
-    workspace: &Workspace,
-) -> Result<bool, ToolError> {
-    let place = workspace.resolve_for_writing(&intent.resolved_path)?;
-    let name = temporary_name(attempt_id);
-    let folder = match workspace.open_parent(&place) {
-        Ok(folder) => folder,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(workspace.explain(error, &place)),
-    };
-    if !folder.has(&name) {
-        return Ok(false);
-    }
-    folder
-        .remove(&name)
-        .map_err(|error| ToolError::writing("removing a temporary file", &intent.path, error))?;
-    Ok(true)
-}
-
-#[cfg(unix)]
-fn keep_owner_and_mode(old: &File, new: &File) -> io::Result<()> {
-    use std::os::unix::fs::MetadataExt;
-    let (was, is) = (old.metadata()?, new.metadata()?);
-    if (was.uid(), was.gid()) != (is.uid(), is.gid()) {
-        let uid = (was.uid() != is.uid()).then_some(was.uid());
-        let gid = (was.gid() != is.gid()).then_some(was.gid());
-        std::os::unix::fs::fchown(new, uid, gid)?;
-    }
-    new.set_permissions(was.permissions())
-}
-
-#[cfg(not(unix))]
-fn keep_owner_and_mode(old: &File, new: &File) -> io::Result<()> {
-    new.set_permissions(old.metadata()?.permissions())
 }

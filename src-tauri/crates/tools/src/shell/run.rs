@@ -131,6 +131,7 @@ fn request(
 
 fn start(request: &Request, context: &Context) -> Result<(PathBuf, Attachment), SupervisorError> {
     let effects = prepare(&context.effects_root, request)?;
+    context.checkpoint.reach("request_written");
     let child = launch(&context.supervisor_binary, &effects).inspect_err(|_| {
         // Nothing runs and nothing can: the folder would only be found later as an open attempt.
         // If it stays, recovery fences it.

@@ -244,7 +244,7 @@ async fn a_pipe_does_not_hang_the_tools() {
 /// of its steps.
 #[tokio::test]
 async fn a_link_that_comes_after_the_check_leads_nowhere() {
-    for step in ["", "before_temp", "after_temp", "after_sync"] {
+    for step in ["", "before_temp", "after_temp", "after_claim"] {
         let place = Place::new();
         place.put("dir/secret", "inside");
         let prepared = place

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod aftermath;
+mod attributes;
 mod encodings;
 mod fetching;
 #[cfg(unix)]
@@ -14,5 +16,6 @@ mod sandbox;
 mod searching;
 #[cfg(target_os = "linux")]
 mod shell;
+mod verdicts;
 mod verifying;
 mod writing;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use holdfast_domain::recovery::file::FileVerdict;
 use holdfast_domain::recovery::lifecycle::AttemptState;
-use holdfast_tools::{Checkpoint, inspect_file, remove_leftover};
+use holdfast_tools::{Checkpoint, inspect_file};
 use serde_json::json;
 
 use crate::place::Place;
@@ -93,7 +93,14 @@ async fn tr_37_nothing_is_published_over_another_state() {
     let place = Place::new();
     place.put("a", "old");
     // Between the question and the write, and between the steps of the write.
-    for step in ["", "before_temp", "after_temp", "after_sync"] {
+    for step in [
+        "",
+        "before_temp",
+        "after_create",
+        "after_temp",
+        "after_sync",
+        "after_claim",
+    ] {
         for (path, existed) in [("a", true), (&*format!("new{step}"), false)] {
             place.put("a", "old");
             let prepared = place
@@ -132,8 +139,10 @@ async fn tr_37_nothing_is_published_over_another_state() {
 async fn c39_a_stop_at_any_step_leaves_the_file_whole_and_the_result_true() {
     let steps = [
         "before_temp",
+        "after_create",
         "after_temp",
         "after_sync",
+        "after_claim",
         "after_rename",
         "after_folder_sync",
     ];
@@ -165,7 +174,7 @@ async fn c39_a_stop_at_any_step_leaves_the_file_whole_and_the_result_true() {
                 .starts_with(&seen)
         );
         let verdict = inspect_file(prepared.file.as_ref().unwrap(), &place.workspace).verdict;
-        if step.starts_with("after_rename") || step.starts_with("after_folder") {
+        if ["after_claim", "after_rename", "after_folder_sync"].contains(&step) {
             assert_eq!(outcome.state, AttemptState::Completed, "{step}");
             assert_eq!(
                 (place.get("a").as_str(), verdict),
@@ -242,45 +251,6 @@ async fn a_dropped_call_finishes_its_write() {
         .await
         .unwrap();
     assert_eq!(place.get("a"), "new");
-}
-
-#[tokio::test]
-async fn what_a_crash_leaves_is_found_by_the_attempt_and_removed() {
-    let place = Place::new();
-    place.put("dir/a", "old");
-    let prepared = place
-        .prepare("write_file", &json!({"path": "dir/a", "content": "new"}))
-        .unwrap();
-    let mut context = place.context(&prepared);
-    let copy = Arc::new(Mutex::new(None));
-    // As a crash would leave it: the file is put back after the call has cleaned up.
-    context.checkpoint = Checkpoint::at({
-        let (copy, dir, cancel) = (Arc::clone(&copy), place.path("dir"), context.cancel.clone());
-        move |name| {
-            if name == "after_temp" {
-                let temporary = fs::read_dir(&dir)
-                    .unwrap()
-                    .map(|entry| entry.unwrap().path())
-                    .find(|path| {
-                        path.file_name()
-                            .unwrap()
-                            .to_string_lossy()
-                            .starts_with(".holdfast-")
-                    });
-                *copy.lock().unwrap() = temporary;
-                cancel.cancel();
-            }
-        }
-    });
-    place.execute(&prepared, &context).await;
-    let temporary = copy.lock().unwrap().clone().unwrap();
-    let intent = prepared.file.as_ref().unwrap();
-    assert!(!remove_leftover(intent, &context.attempt_id, &place.workspace).unwrap());
-    fs::write(&temporary, "new").unwrap();
-    assert!(!remove_leftover(intent, "another", &place.workspace).unwrap());
-    assert!(remove_leftover(intent, &context.attempt_id, &place.workspace).unwrap());
-    assert!(!temporary.exists());
-    assert_eq!(place.get("dir/a"), "old");
 }
 
 #[tokio::test]

@@ -78,6 +78,12 @@ impl Session {
             Record::PromptAnswered(answer) => self.answered_by_person(answer),
             Record::CallRefused(refused) => self.refused(refused),
             Record::Receipt(receipt) => self.receipt(entry, receipt),
+            Record::FileCheckpoint(checkpoint) => {
+                // A second writer does not rebind.
+                self.file_checkpoints
+                    .entry(checkpoint.resolved_path.clone())
+                    .or_insert_with(|| checkpoint.clone());
+            }
             Record::Superseded(superseded) => self.superseded(entry, superseded),
             Record::ToolStarted(started) => self.started(entry, started),
             Record::NotStarted(not_started) => {
