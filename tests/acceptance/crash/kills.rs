@@ -8,8 +8,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdfast_testkit::ledger::RECORDED;
 use holdfast_testkit::wait::{SOON, scaled, until};
@@ -138,17 +138,25 @@ struct Tally(BTreeMap<Window, (usize, usize)>);
 
 impl Tally {
     fn report(&self) -> String {
-        let mut lines = vec![format!("{:<28}{:>7}{:>9}{:>7}", "killed", "placed", "random", "all")];
+        let mut lines = vec![format!(
+            "{:<28}{:>7}{:>9}{:>7}",
+            "killed", "placed", "random", "all"
+        )];
         for window in Window::ALL {
             let (placed, random) = self.0.get(&window).copied().unwrap_or_default();
             let all = placed + random;
-            lines.push(format!("{:<28}{placed:>7}{random:>9}{all:>7}", window.name()));
+            lines.push(format!(
+                "{:<28}{placed:>7}{random:>9}{all:>7}",
+                window.name()
+            ));
         }
         lines.join("\n")
     }
 
     fn of(&self, window: Window) -> usize {
-        self.0.get(&window).map_or(0, |(placed, random)| placed + random)
+        self.0
+            .get(&window)
+            .map_or(0, |(placed, random)| placed + random)
     }
 }
 
@@ -167,9 +175,20 @@ async fn c05_c39_kills_in_every_window_and_at_random_moments() {
     let report = tally.report();
     println!("{report}");
     // Every window gets its share from the named places alone; a few kills can't reach all of them.
-    let wanted = if kills < KILLS { 0 } else { (kills / 30).max(1) };
-    for window in Window::ALL.into_iter().filter(|window| *window != Window::Between) {
-        assert!(tally.of(window) >= wanted, "{}: too few\n{report}", window.name());
+    let wanted = if kills < KILLS {
+        0
+    } else {
+        (kills / 30).max(1)
+    };
+    for window in Window::ALL
+        .into_iter()
+        .filter(|window| *window != Window::Between)
+    {
+        assert!(
+            tally.of(window) >= wanted,
+            "{}: too few\n{report}",
+            window.name()
+        );
     }
 }
 
@@ -332,7 +351,10 @@ impl Session {
         let attempt = text(&receipt["identity"]["attempt_id"]);
         let effects = self.stage.folder().join("effects").join(&attempt);
         if receipt["supervised"] == true {
-            return match (effects.join("start").exists(), effects.join("exit").exists()) {
+            return match (
+                effects.join("start").exists(),
+                effects.join("exit").exists(),
+            ) {
                 (_, true) => Window::CommandExitToResult,
                 (true, false) => Window::CommandClaimToExit,
                 (false, false) => Window::CommandReceiptToClaim,
@@ -355,7 +377,11 @@ impl Session {
             .filter(|(kind, _)| kind == "receipt")
             .map(|(_, payload)| {
                 let identity = &payload["identity"];
-                format!("{} {}", text(&payload["subject"]), text(&identity["attempt_id"]))
+                format!(
+                    "{} {}",
+                    text(&payload["subject"]),
+                    text(&identity["attempt_id"])
+                )
             })
             .collect();
         let mut attempts = HashSet::new();
@@ -365,13 +391,21 @@ impl Session {
                 panic!("a line of three words: {line}")
             };
             assert_eq!(was, RECORDED, "{line}");
-            assert!(receipts.iter().any(|known| known.ends_with(attempt)), "{line}");
-            assert!(attempts.insert(attempt.to_owned()), "an attempt ran twice: {line}");
+            assert!(
+                receipts.iter().any(|known| known.ends_with(attempt)),
+                "{line}"
+            );
+            assert!(
+                attempts.insert(attempt.to_owned()),
+                "an attempt ran twice: {line}"
+            );
         }
         for step in 0..STEPS {
             let file = file_of(step);
             if self.content(step).as_deref() == Some(&*new(step)) {
-                let had = receipts.iter().any(|known| known.starts_with(&format!("{file} ")));
+                let had = receipts
+                    .iter()
+                    .any(|known| known.starts_with(&format!("{file} ")));
                 assert!(had, "{file} was written without a receipt");
             }
         }
@@ -418,12 +452,18 @@ impl Session {
         let mut seen = HashSet::new();
         for line in &lines {
             let step = line.split(' ').next().unwrap();
-            assert!(done.contains(step), "{line}, and its card says that it did not happen");
+            assert!(
+                done.contains(step),
+                "{line}, and its card says that it did not happen"
+            );
             assert!(seen.insert(step), "{step} happened twice");
         }
         for step in &done {
             if step.starts_with('s') {
-                assert!(seen.contains(step.as_str()), "{step} is said to have happened");
+                assert!(
+                    seen.contains(step.as_str()),
+                    "{step} is said to have happened"
+                );
             }
         }
         for step in 0..STEPS {

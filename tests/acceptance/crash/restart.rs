@@ -85,8 +85,7 @@ async fn c05_killed_in_the_recovery_of_a_write_that_did_not_happen() {
     let killed = kill_in_recovery(&mut stage).await;
     assert!(killed >= 2, "killed behind {killed} records only");
     stage.restart();
-    let tool = stage.until_tool("c1", "not_started").await;
-    assert_eq!(tool["subject"], "a.txt");
+    stage.until_tool("c1", "not_started").await;
     for kind in ["restarted", "not_started", "turn_ended", "receipt"] {
         assert_eq!(stage.count(kind), 1, "{kind}");
     }

@@ -28,7 +28,8 @@ pub use index::{Index, read_index};
 pub use lease::{Holder, Lease, holder};
 pub use line::{Entry, MAX_PAYLOAD_BYTES};
 pub use log::{
-    Batch, LOG_FILE, LOG_SHA256, Log, NewRecord, Opened, Position, Reopened, TailRepair, WRITE_RESET,
+    Batch, LOG_FILE, LOG_SHA256, Log, NewRecord, Opened, Position, Reopened, TailRepair,
+    WRITE_RESET,
 };
 pub use read::{Peek, ReadOnly, peek, read_only};
 pub use scan::Damage;

@@ -7,8 +7,8 @@ use holdfast_api::event::Event;
 use holdfast_domain::recovery::barrier;
 use holdfast_domain::recovery::identity::{Identity, resource_scope};
 use holdfast_domain::transcript::record::{
-    AssistantMessage, CallRefused, FileCheckpoint, NotStarted, PromptAsked, ProposedCall, Receipt, Record,
-    ToolStarted,
+    AssistantMessage, CallRefused, FileCheckpoint, NotStarted, PromptAsked, ProposedCall, Receipt,
+    Record, ToolStarted,
 };
 use holdfast_tools::{Checkpoint, Context, Prepared, Progress, ToolKind};
 

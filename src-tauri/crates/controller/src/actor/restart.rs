@@ -282,8 +282,9 @@ impl Actor {
             return;
         };
         let root = self.effects_root();
-        let cut_short =
-            |attempt: &&Attempt| attempt.state.is_final() && (attempt.found_open || attempt.result.is_none());
+        let cut_short = |attempt: &&Attempt| {
+            attempt.state.is_final() && (attempt.found_open || attempt.result.is_none())
+        };
         for attempt in self.store.session.attempts().filter(cut_short) {
             let Some(write) = self.interrupted(attempt, &root) else {
                 continue;

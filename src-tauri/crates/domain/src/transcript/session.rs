@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::record::{
-    AssistantMessage, Entry, FileCheckpoint, PromptAsked, ProposedCall, ResultSource, SessionCreated, ToolResult,
-    TurnEnded, Usage,
+    AssistantMessage, Entry, FileCheckpoint, PromptAsked, ProposedCall, ResultSource,
+    SessionCreated, ToolResult, TurnEnded, Usage,
 };
 use crate::recovery::attempt::{Attempt, EFFECT_UNKNOWN, Resolution};
 use crate::recovery::barrier::InFlight;

@@ -134,9 +134,16 @@ impl Log {
 
     /// Adds attempt `a` of call `c1` and the records that bring it to that state.
     pub(crate) fn bring_to(&mut self, state: AttemptState, read_only: bool) {
-        let mut first = receipt("a", "c1", "shell");
-        first.read_only = read_only;
-        first.supervised = true;
+        let first = Receipt {
+            read_only,
+            supervised: true,
+            ..receipt("a", "c1", "shell")
+        };
+        self.bring(first, state);
+    }
+
+    /// Adds this receipt of an attempt `a` and the records that bring it to that state.
+    pub(crate) fn bring(&mut self, first: Receipt, state: AttemptState) {
         self.add(first);
         match state {
             AttemptState::Pending => {}

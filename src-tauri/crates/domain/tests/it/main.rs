@@ -15,6 +15,7 @@ mod notes;
 mod outbound;
 mod outcomes;
 mod prefix;
+mod publication;
 mod records;
 mod reduce;
 mod restart;

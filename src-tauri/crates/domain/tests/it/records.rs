@@ -107,6 +107,12 @@ fn one_of_each() -> Vec<Record> {
             ..receipt("a", "c1", "write_file")
         }
         .into(),
+        FileCheckpoint {
+            attempt_id: "a".to_owned(),
+            resolved_path: ODD.to_owned(),
+            log_sha256: "0f".repeat(32),
+        }
+        .into(),
         Superseded {
             attempt_id: "a".to_owned(),
             by: "b".to_owned(),

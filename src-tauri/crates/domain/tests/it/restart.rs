@@ -7,10 +7,12 @@ use holdfast_domain::recovery::lifecycle::AttemptState;
 use holdfast_domain::recovery::process::{
     EndedBy, ExitReceipt, ProcessEvidence, TreeProof, outcome_of,
 };
+use holdfast_domain::recovery::publication::PublicationEvidence;
 use holdfast_domain::recovery::restart::{Damage, Findings, RestartStep, plan};
-use holdfast_domain::transcript::record::{Record, ResultSource, ToolResult};
+use holdfast_domain::transcript::record::{Receipt, Record, ResultSource, ToolResult};
 
 use crate::log::{Log, exit, process, receipt, result};
+use crate::publication::intent;
 
 use AttemptState as S;
 
@@ -32,6 +34,12 @@ pub(crate) fn carry_out(log: &mut Log, steps: &[RestartStep]) {
                     effect_summary: outcome.effect_summary,
                     exit: Some(receipt.clone()),
                     ..result(attempt_id, outcome.state, "recovered output")
+                });
+            }
+            RestartStep::AdoptWrite { attempt_id, .. } => {
+                log.add(ToolResult {
+                    source: ResultSource::Recovered,
+                    ..result(attempt_id, S::Completed, "changed a, now 3 bytes")
                 });
             }
             RestartStep::Reattach { .. } => {}
@@ -186,9 +194,8 @@ fn tr_14_tr_18_every_state_every_finding_every_damage() {
                             }],
                             _ => Vec::new(),
                         },
-                        orphans: Vec::new(),
                         mutating_tools: BTreeSet::from(["shell".to_owned()]),
-                        harmless_calls: BTreeSet::new(),
+                        ..Findings::default()
                     };
                     let before = log.attempt("a").clone();
                     let sound = !legacy && matches!(damage, "" | "before");
@@ -230,6 +237,79 @@ fn tr_14_tr_18_every_state_every_finding_every_damage() {
         }
     }
     assert!(walked > 1000, "{walked}");
+}
+
+/// What a write left, in every state that the log may show.
+#[test]
+fn tr_14_c39_every_state_of_a_write_and_every_evidence() {
+    let done = PublicationEvidence::Done {
+        bytes: 3,
+        diff: None,
+        changed_since: false,
+    };
+    let open = PublicationEvidence::Open {
+        reason: "something else has changed it".to_owned(),
+    };
+    for state in S::ALL {
+        for evidence in [
+            None,
+            Some(PublicationEvidence::Absent),
+            Some(done.clone()),
+            Some(open.clone()),
+        ] {
+            let name = format!("{state:?} {evidence:?}");
+            let mut log = Log::new();
+            log.turn("t1").says("t1", 1, &[("c1", "write_file")]);
+            let write = Receipt {
+                file: Some(intent()),
+                ..receipt("a", "c1", "write_file")
+            };
+            log.bring(write, state);
+            let findings = Findings {
+                boot_id: "boot-2".to_owned(),
+                publications: evidence
+                    .iter()
+                    .map(|evidence| ("a".to_owned(), evidence.clone()))
+                    .collect(),
+                mutating_tools: BTreeSet::from(["write_file".to_owned()]),
+                ..Findings::default()
+            };
+            let before = log.attempt("a").clone();
+            let steps = plan(&log.session, &findings);
+            carry_out(&mut log, &steps);
+            let after = log.attempt("a").clone();
+            let right = match (state, &evidence) {
+                (S::Pending | S::Started | S::Running | S::Unknown, Some(found))
+                    if *found == done =>
+                {
+                    S::Completed
+                }
+                // The log is whole and says that nothing started.
+                (S::Pending, _) => S::Cancelled,
+                (S::Started | S::Running | S::Unknown, Some(PublicationEvidence::Absent)) => {
+                    S::NotStarted
+                }
+                (S::Started | S::Running, _) => S::Unknown,
+                _ => state,
+            };
+            assert_eq!(after.state, right, "{name}");
+            if state.is_by_person() {
+                assert_eq!(
+                    after.late.is_some(),
+                    evidence == Some(done.clone()),
+                    "{name}"
+                );
+                assert_eq!(after.result, None, "{name}");
+            } else if before.result.is_some() {
+                assert_eq!(after.result, before.result, "{name}");
+            }
+            if right == S::Completed && before.result.is_none() {
+                assert!(after.is_recovered(), "{name}");
+            }
+            // C05: the same again says nothing new.
+            assert!(news(&plan(&log.session, &findings)).is_empty(), "{name}");
+        }
+    }
 }
 
 #[test]

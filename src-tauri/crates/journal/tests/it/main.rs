@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod append;
+mod bound;
 mod copy;
 mod damage;
 mod faults;

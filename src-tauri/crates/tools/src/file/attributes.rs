@@ -50,7 +50,13 @@ fn keep_extended(old: &File, new: &File) -> io::Result<()> {
         .filter(|name| !name.is_empty())
     {
         // Rights and seals of the old content: writing to a file takes them away too.
-        if [&b"security.capability"[..], b"security.ima", b"security.evm"].contains(&name) {
+        if [
+            &b"security.capability"[..],
+            b"security.ima",
+            b"security.evm",
+        ]
+        .contains(&name)
+        {
             continue;
         }
         let by_person = name.starts_with(b"user.") || name == b"system.posix_acl_access";

@@ -12,7 +12,12 @@ use serde_json::json;
 use crate::place::{PATIENCE, Place};
 
 /// The host that comes after.
-fn look(place: &Place, prepared: &Prepared, context: &Context, same_boot: bool) -> PublicationEvidence {
+fn look(
+    place: &Place,
+    prepared: &Prepared,
+    context: &Context,
+    same_boot: bool,
+) -> PublicationEvidence {
     Interrupted {
         intent: prepared.file.as_ref().unwrap(),
         attempt_id: &context.attempt_id,
@@ -58,13 +63,23 @@ async fn tr_14_a_write_that_another_host_ruled_out_is_not_published() {
             }
         });
         let outcome = place.execute(&prepared, &context).await;
-        assert_eq!(*seen.lock().unwrap(), Some(PublicationEvidence::Absent), "{step}");
+        assert_eq!(
+            *seen.lock().unwrap(),
+            Some(PublicationEvidence::Absent),
+            "{step}"
+        );
         assert_eq!(outcome.code, Some("publication_fenced"), "{step}");
         assert_eq!(place.get("dir/a"), "old");
         assert!(place.leftovers().is_empty());
         // Asked again, it says the same.
-        assert_eq!(look(&place, &prepared, &context, true), PublicationEvidence::Absent);
-        assert!(is_open(&look(&place, &prepared, &context, false), "started again"));
+        assert_eq!(
+            look(&place, &prepared, &context, true),
+            PublicationEvidence::Absent
+        );
+        assert!(is_open(
+            &look(&place, &prepared, &context, false),
+            "started again"
+        ));
     }
 }
 
@@ -121,8 +136,14 @@ async fn tr_09_a_write_that_failed_behind_its_claim_is_known_not_to_have_happene
     let outcome = place.execute(&prepared, &context).await;
     assert_eq!(outcome.code, Some("file_changed"));
     assert!(place.leftovers().is_empty());
-    assert_eq!(look(&place, &prepared, &context, true), PublicationEvidence::Absent);
-    assert!(is_open(&look(&place, &prepared, &context, false), "started again"));
+    assert_eq!(
+        look(&place, &prepared, &context, true),
+        PublicationEvidence::Absent
+    );
+    assert!(is_open(
+        &look(&place, &prepared, &context, false),
+        "started again"
+    ));
 }
 
 #[tokio::test]
@@ -133,26 +154,47 @@ async fn tr_17_what_proves_a_write_is_the_file_and_not_its_content() {
     place.execute(&prepared, &context).await;
     // Written to in place: still the file that was put there.
     place.put("dir/a", "by hand");
-    let is_done = |evidence: &PublicationEvidence, changed: bool| {
-        matches!(evidence, PublicationEvidence::Done { changed_since, .. } if *changed_since == changed)
-    };
+    let is_done = |evidence: &PublicationEvidence, changed: bool| matches!(evidence, PublicationEvidence::Done { changed_since, .. } if *changed_since == changed);
     let evidence = look(&place, &prepared, &context, true);
-    assert!(is_done(&evidence, true), "{evidence:?}");
+    if fs::metadata(place.path("dir/a")).unwrap().created().is_ok() {
+        assert!(is_done(&evidence, true), "{evidence:?}");
+    } else {
+        eprintln!("SKIPPED in part: this file system has no time of birth");
+        assert!(is_open(&evidence, "something else"));
+    }
     // Another file with the right content: nobody can say.
     place.put("copy", "new");
     fs::rename(place.path("copy"), place.path("dir/a")).unwrap();
-    assert!(is_open(&look(&place, &prepared, &context, true), "something else"));
+    assert!(is_open(
+        &look(&place, &prepared, &context, true),
+        "something else"
+    ));
     fs::remove_file(place.path("dir/a")).unwrap();
-    assert!(is_open(&look(&place, &prepared, &context, true), "something else"));
+    assert!(is_open(
+        &look(&place, &prepared, &context, true),
+        "something else"
+    ));
     fs::remove_dir(place.path("dir")).unwrap();
-    assert!(is_open(&look(&place, &prepared, &context, true), "something else"));
+    assert!(is_open(
+        &look(&place, &prepared, &context, true),
+        "something else"
+    ));
     // A damaged claim, and one of another attempt.
-    let claim = context.effects_root.join(&context.attempt_id).join("publish");
+    let claim = context
+        .effects_root
+        .join(&context.attempt_id)
+        .join("publish");
     let text = fs::read_to_string(&claim).unwrap();
     fs::write(&claim, text.replace(&context.attempt_id, "another")).unwrap();
-    assert!(is_open(&look(&place, &prepared, &context, true), "another attempt"));
+    assert!(is_open(
+        &look(&place, &prepared, &context, true),
+        "another attempt"
+    ));
     fs::write(&claim, "{").unwrap();
-    assert!(is_open(&look(&place, &prepared, &context, true), "can't be read"));
+    assert!(is_open(
+        &look(&place, &prepared, &context, true),
+        "can't be read"
+    ));
 }
 
 #[test]

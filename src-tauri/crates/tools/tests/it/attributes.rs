@@ -45,12 +45,7 @@ async fn tr_17_a_replaced_file_keeps_mode_owner_and_extended_attributes() {
         bytes.extend(id.to_le_bytes());
         bytes
     });
-    let _ = rustix::fs::setxattr(
-        &path,
-        "system.posix_acl_access",
-        &list,
-        XattrFlags::empty(),
-    );
+    let _ = rustix::fs::setxattr(&path, "system.posix_acl_access", &list, XattrFlags::empty());
     let state = || {
         let meta = fs::metadata(&path).unwrap();
         let names = ["user.origin", "system.posix_acl_access"];

@@ -97,7 +97,11 @@ fn tr_17_a_new_file() {
     place.put("dir/new", "theirs");
     assert_eq!(verdict(&place, &intent), FileVerdict::Conflict);
     place.put("dir/new", "");
-    assert_eq!(verdict(&place, &intent), FileVerdict::Conflict, "no file is not an empty file");
+    assert_eq!(
+        verdict(&place, &intent),
+        FileVerdict::Conflict,
+        "no file is not an empty file"
+    );
     place.put("dir/new", AFTER);
     assert_eq!(verdict(&place, &intent), FileVerdict::Satisfied);
     fs::remove_dir_all(place.path("dir")).unwrap();
@@ -125,31 +129,63 @@ fn tr_17_a_link_in_the_place_is_not_followed() {
     place.put("a", "old");
     place.put("b", AFTER);
     let intent = planned(&place, "a");
-    for target in [place.path("b"), place.outside("secret"), place.path("nothing")] {
+    for target in [
+        place.path("b"),
+        place.outside("secret"),
+        place.path("nothing"),
+    ] {
         fs::remove_file(place.path("a")).unwrap();
         symlink(&target, place.path("a")).unwrap();
         let found = inspect_file(&intent, &place.workspace);
-        assert_eq!((found.verdict, found.now), (FileVerdict::Unknown, None), "{target:?}");
+        assert_eq!(
+            (found.verdict, found.now),
+            (FileVerdict::Unknown, None),
+            "{target:?}"
+        );
         assert!(!found.same_target);
     }
 }
 
+/// Nothing is forbidden to root, so there the test runs itself again as somebody else.
 #[cfg(unix)]
 #[test]
 fn tr_17_a_file_that_may_not_be_read_is_unknown() {
     use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
     if rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: nothing is forbidden to root");
+        let again = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "verdicts::tr_17_a_file_that_may_not_be_read_is_unknown",
+            ])
+            .env_remove("TMPDIR")
+            .uid(65_534)
+            .gid(65_534)
+            .output();
+        match again {
+            Ok(output) => {
+                let text = String::from_utf8_lossy(&output.stdout);
+                assert!(
+                    output.status.success() && text.contains("1 passed"),
+                    "{text}"
+                );
+            }
+            Err(error) => eprintln!("SKIPPED: nobody else may run this test ({error})"),
+        }
         return;
     }
     let place = Place::new();
     place.put("dir/a", "old");
     let intent = planned(&place, "dir/a");
-    for (path, mode) in [("dir/a", 0o000), ("dir", 0o000)] {
+    for path in ["dir/a", "dir"] {
         let before = fs::metadata(place.path(path)).unwrap().permissions();
-        fs::set_permissions(place.path(path), fs::Permissions::from_mode(mode)).unwrap();
+        fs::set_permissions(place.path(path), fs::Permissions::from_mode(0o000)).unwrap();
         let found = inspect_file(&intent, &place.workspace);
         fs::set_permissions(place.path(path), before).unwrap();
-        assert_eq!((found.verdict, found.now), (FileVerdict::Unknown, None), "{path}");
+        assert_eq!(
+            (found.verdict, found.now),
+            (FileVerdict::Unknown, None),
+            "{path}"
+        );
     }
 }

@@ -325,6 +325,12 @@ fn recover(world: &World, found: &mut Moves) {
                 world.effects[index].folder = false;
             }));
         }
+        RestartStep::AdoptWrite { attempt_id, .. } => {
+            let index = index_of(&attempt_id);
+            let source = ResultSource::Recovered;
+            let record = ending(&world, index, AttemptState::Completed, source);
+            found.extend(write("adopt", &world, &[record], |_| {}));
+        }
         RestartStep::Reattach { attempt_id } => {
             if let Some(host) = &mut world.host {
                 host.watched.insert(index_of(&attempt_id));
