@@ -536,7 +536,7 @@ fn next_step(
         wish.writes.load(Ordering::SeqCst),
     );
     let count: usize = tries.values().map(|(count, _)| count).sum();
-    if writes && (!commands || count % 2 == 0) {
+    if writes && (!commands || count.is_multiple_of(2)) {
         let (step, count) = next("w").unwrap();
         let id = format!("w{step}-{count}");
         return calls([write(&id, &file_of(step), &new(step))]);

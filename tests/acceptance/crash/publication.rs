@@ -115,30 +115,74 @@ async fn check(place: &str, old: Option<&str>, happened: bool) {
     assert_eq!(stage.count("tool_started"), 2);
 }
 
-macro_rules! killed {
-    ($($name:ident: $place:literal, $old:expr, $happened:literal;)*) => {
-        $(#[tokio::test]
-        async fn $name() {
-            check($place, $old, $happened).await;
-        })*
-    };
+#[tokio::test]
+async fn c39_killed_before_the_temporary_file() {
+    check("before_temp", Some(OLD), false).await;
 }
 
-killed! {
-    c39_killed_before_the_temporary_file: "before_temp", Some(OLD), false;
-    c39_killed_behind_the_empty_temporary_file: "after_create", Some(OLD), false;
-    c39_killed_behind_the_temporary_file: "after_temp", Some(OLD), false;
-    c39_killed_behind_the_sync: "after_sync", Some(OLD), false;
-    c39_killed_behind_the_claim: "after_claim", Some(OLD), false;
-    c39_killed_behind_the_rename: "after_rename", Some(OLD), true;
-    c39_killed_behind_the_folder_sync: "after_folder_sync", Some(OLD), true;
-    c39_killed_before_a_new_file_is_begun: "before_temp", None, false;
-    c39_killed_before_a_new_file_is_there: "after_claim", None, false;
-    c39_killed_behind_a_new_file: "after_rename", None, true;
-    c39_killed_behind_a_write_of_the_same_content: "after_rename", Some(NEW), true;
-    c39_killed_before_a_write_of_the_same_content: "after_claim", Some(NEW), false;
-    tr_17_killed_behind_the_tool_and_before_its_result: "tool_ended", Some(OLD), true;
-    tr_17_killed_behind_the_start_record: "start_durable", Some(OLD), false;
+#[tokio::test]
+async fn c39_killed_behind_the_empty_temporary_file() {
+    check("after_create", Some(OLD), false).await;
+}
+
+#[tokio::test]
+async fn c39_killed_behind_the_temporary_file() {
+    check("after_temp", Some(OLD), false).await;
+}
+
+#[tokio::test]
+async fn c39_killed_behind_the_sync() {
+    check("after_sync", Some(OLD), false).await;
+}
+
+#[tokio::test]
+async fn c39_killed_behind_the_claim() {
+    check("after_claim", Some(OLD), false).await;
+}
+
+#[tokio::test]
+async fn c39_killed_behind_the_rename() {
+    check("after_rename", Some(OLD), true).await;
+}
+
+#[tokio::test]
+async fn c39_killed_behind_the_folder_sync() {
+    check("after_folder_sync", Some(OLD), true).await;
+}
+
+#[tokio::test]
+async fn c39_killed_before_a_new_file_is_begun() {
+    check("before_temp", None, false).await;
+}
+
+#[tokio::test]
+async fn c39_killed_before_a_new_file_is_there() {
+    check("after_claim", None, false).await;
+}
+
+#[tokio::test]
+async fn c39_killed_behind_a_new_file() {
+    check("after_rename", None, true).await;
+}
+
+#[tokio::test]
+async fn c39_killed_behind_a_write_of_the_same_content() {
+    check("after_rename", Some(NEW), true).await;
+}
+
+#[tokio::test]
+async fn c39_killed_before_a_write_of_the_same_content() {
+    check("after_claim", Some(NEW), false).await;
+}
+
+#[tokio::test]
+async fn tr_17_killed_behind_the_tool_and_before_its_result() {
+    check("tool_ended", Some(OLD), true).await;
+}
+
+#[tokio::test]
+async fn tr_17_killed_behind_the_start_record() {
+    check("start_durable", Some(OLD), false).await;
 }
 
 /// The result of a write whose file was changed in place afterwards: it happened all the same.
