@@ -8,7 +8,7 @@ use holdfast_testkit::model_server::Call;
 use holdfast_testkit::{ModelServer, Step};
 use serde_json::json;
 
-use super::publication::killed_in_write;
+use super::publication::unknown_write;
 use super::requests::{checked, told};
 use super::stage::{Stage, calls, read, shell, text, until_there, write};
 use super::surfaces::Expected;
@@ -54,7 +54,7 @@ fn git(stage: &Stage, arguments: &[&str]) {
 
 #[tokio::test]
 async fn c07_an_unknown_write_blocks_writes_and_no_diagnosis() {
-    let stage = killed_in_write("after_rename", Some("old\n")).await;
+    let stage = unknown_write().await;
     git(&stage, &["init", "-q"]);
     let works = sandbox_works(&stage);
     let attempt = stage.unresolved().await;
