@@ -16,6 +16,7 @@ mod questions;
 mod requests;
 mod resolution;
 mod restart;
+mod retry;
 mod stage;
 mod surfaces;
 mod turns;

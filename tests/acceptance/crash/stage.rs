@@ -113,6 +113,21 @@ impl Stage {
         self.host.restart_with(options).unwrap();
     }
 
+    /// As [`Self::restart`]; this host and those behind it offer a retry (TR-35).
+    pub(crate) fn restart_with_retry(&mut self) {
+        self.restart_with_variable("REASONIX_TOOL_RECOVERY_RETRY", Some("1"));
+    }
+
+    /// As [`Self::restart`], with this environment variable from now on, or without it.
+    pub(crate) fn restart_with_variable(&mut self, name: &str, value: Option<&str>) {
+        let mut options = self.host.options().clone().without_stop();
+        options.env.remove(name);
+        if let Some(value) = value {
+            options = options.env(name, value);
+        }
+        self.host.restart_with(options).unwrap();
+    }
+
     /// As [`Self::restart`], and the host will park at this place.
     pub(crate) fn restart_stopping_at(&mut self, place: &str, pass: u32) {
         self.parks += 1;
@@ -162,6 +177,11 @@ impl Stage {
     /// "Allow, once" whose answer nobody waits for.
     pub(crate) fn answer_unheard(&self, prompt: &Value) {
         self.post_unheard("/approve", &answer_to(prompt, true));
+    }
+
+    /// A recovery action whose answer nobody waits for.
+    pub(crate) fn resolve_unheard(&self, body: &Value) {
+        self.post_unheard("/tool-recovery", body);
     }
 
     fn post_unheard(&self, path: &str, body: &Value) {

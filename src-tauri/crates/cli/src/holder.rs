@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use holdfast_api::host::Selector;
 use holdfast_api::recovery::ToolRecoverySnapshot;
-use holdfast_api::session::{CancelJob, Job};
+use holdfast_api::session::{CancelJob, Job, Status};
 use holdfast_api::{ApiError, SessionHost};
 use holdfast_controller::Host;
 use holdfast_domain::recovery::admission::ActionRequest;
@@ -76,6 +76,24 @@ impl Holder {
                 .resolve_tool_recovery(&Selector::of(&self.session), request, "cli")
                 .await
                 .map_err(in_words),
+        }
+    }
+
+    /// Waits until no turn and no retry runs.
+    pub(crate) async fn until_idle(&self) -> anyhow::Result<()> {
+        loop {
+            let status: Status = match &self.client {
+                Some(client) => self.answer(client.get(self.url("status"))).await?,
+                None => self
+                    .host
+                    .status(&Selector::of(&self.session))
+                    .await
+                    .map_err(in_words)?,
+            };
+            if !status.running {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
 

@@ -60,10 +60,17 @@ async fn act(holder: &Holder, options: &Recovery) -> anyhow::Result<ToolRecovery
         inspection_id,
         action,
     };
-    holder
+    let answered = holder
         .resolve(request)
         .await
-        .context("the action was not done")
+        .context("the action was not done")?;
+    if action == Action::Retry {
+        // It runs behind its answer (TR-36), and where this program holds the session, its end
+        // would stop it.
+        holder.until_idle().await?;
+        return holder.snapshot().await;
+    }
+    Ok(answered)
 }
 
 fn show(out: &mut impl Write, call: &CallRecord) -> std::io::Result<()> {

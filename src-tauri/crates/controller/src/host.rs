@@ -15,6 +15,7 @@ pub use check::{Check, Finding};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use holdfast_api::ApiError;
@@ -91,6 +92,8 @@ pub struct Host {
     shared: Arc<Shared>,
     /// A place is there before its session is opened, and stays empty when that fails.
     sessions: Arc<Mutex<HashMap<String, Arc<OnceCell<SessionHandle>>>>>,
+    /// It gives its sessions back, or has, and opens none any more.
+    ended: Arc<AtomicBool>,
 }
 
 impl Host {
@@ -159,6 +162,7 @@ impl Host {
                 inspection_time: options.inspection_time,
             }),
             sessions: Arc::default(),
+            ended: Arc::default(),
         })
     }
 
@@ -210,13 +214,13 @@ impl Host {
     }
 
     async fn end(&self, keep_jobs: bool) {
-        let handles: Vec<SessionHandle> = self
-            .sessions
-            .lock()
-            .await
+        let mut sessions = self.sessions.lock().await;
+        self.ended.store(true, Ordering::SeqCst);
+        let handles: Vec<SessionHandle> = sessions
             .drain()
             .filter_map(|(_, place)| place.get().cloned())
             .collect();
+        drop(sessions);
         let closing = handles
             .iter()
             .map(|handle| open::close_session(handle, keep_jobs));

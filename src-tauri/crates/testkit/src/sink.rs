@@ -7,8 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 
@@ -47,8 +46,29 @@ pub struct Asked {
     pub sender: String,
 }
 
+/// What the sink's threads share.
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Conduct or sight are others, or the sink ends.
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Holds a connection open without a word, while it is wanted so.
+    fn stall(&self, wanted: impl Fn(&State) -> bool) {
+        let waits = |state: &mut State| !state.ended && wanted(state);
+        drop(self.changed.wait_while(self.lock(), waits));
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
+    ended: bool,
     conduct: Conduct,
     sight: Sight,
     asked: Vec<Asked>,
@@ -82,9 +102,8 @@ impl State {
 /// The running sink.
 #[derive(Debug)]
 pub struct Sink {
-    state: Arc<Mutex<State>>,
+    shared: Arc<Shared>,
     address: SocketAddr,
-    stopped: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -97,25 +116,22 @@ impl Sink {
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port for the sink");
         let address = listener.local_addr().expect("the sink's own address");
-        let state = Arc::<Mutex<State>>::default();
-        let stopped = Arc::<AtomicBool>::default();
-        let (own, ended) = (Arc::clone(&state), Arc::clone(&stopped));
+        let shared = Arc::<Shared>::default();
+        let own = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
             for stream in listener.incoming() {
-                if ended.load(Ordering::SeqCst) {
+                if own.lock().ended {
                     return;
                 }
-                let state = Arc::clone(&own);
-                let ended = Arc::clone(&ended);
+                let shared = Arc::clone(&own);
                 if let Ok(stream) = stream {
-                    std::thread::spawn(move || serve(&stream, &state, &ended));
+                    std::thread::spawn(move || serve(&stream, &shared));
                 }
             }
         });
         Self {
-            state,
+            shared,
             address,
-            stopped,
             thread: Some(thread),
         }
     }
@@ -134,17 +150,19 @@ impl Sink {
 
     /// What it does from now on.
     pub fn conduct(&self, conduct: Conduct) {
-        self.lock().conduct = conduct;
+        self.shared.lock().conduct = conduct;
+        self.shared.changed.notify_all();
     }
 
     /// How it answers looks from now on.
     pub fn sight(&self, sight: Sight) {
-        self.lock().sight = sight;
+        self.shared.lock().sight = sight;
+        self.shared.changed.notify_all();
     }
 
     /// What was put aside has its effect now, unless its sender is fenced.
     pub fn commit_held(&self) {
-        let mut state = self.lock();
+        let mut state = self.shared.lock();
         for asked in std::mem::take(&mut state.held) {
             let _ = state.apply(&asked);
         }
@@ -152,7 +170,7 @@ impl Sink {
 
     /// From now on this sender has no effect, whatever arrives and was put aside.
     pub fn fence(&self, sender: &str) {
-        let mut state = self.lock();
+        let mut state = self.shared.lock();
         state.fenced.insert(sender.to_owned());
         state.held.retain(|held| held.sender != sender);
     }
@@ -160,23 +178,20 @@ impl Sink {
     /// Requests for effects, in order of arrival.
     #[must_use]
     pub fn asked(&self) -> Vec<Asked> {
-        self.lock().asked.clone()
+        self.shared.lock().asked.clone()
     }
 
     /// Effects, in order.
     #[must_use]
     pub fn effects(&self) -> Vec<Asked> {
-        self.lock().effects.clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+        self.shared.lock().effects.clone()
     }
 }
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        self.stopped.store(true, Ordering::SeqCst);
+        self.shared.lock().ended = true;
+        self.shared.changed.notify_all();
         // Wakes the thread that waits for a connection.
         let _ = TcpStream::connect(self.address);
         if let Some(thread) = self.thread.take() {
@@ -185,12 +200,8 @@ impl Drop for Sink {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// One connection, one request.
-fn serve(mut stream: &TcpStream, shared: &Mutex<State>, ended: &AtomicBool) {
+fn serve(mut stream: &TcpStream, shared: &Shared) {
     let Some((path, headers)) = request(stream) else {
         return;
     };
@@ -199,7 +210,7 @@ fn serve(mut stream: &TcpStream, shared: &Mutex<State>, ended: &AtomicBool) {
         sender: headers.get("x-sender").cloned().unwrap_or_default(),
     };
     let (status, body) = if path == "/effect" {
-        let mut state = lock(shared);
+        let mut state = shared.lock();
         state.asked.push(asked.clone());
         match state.conduct {
             Conduct::HoldAndHangUp => {
@@ -209,7 +220,7 @@ fn serve(mut stream: &TcpStream, shared: &Mutex<State>, ended: &AtomicBool) {
             Conduct::HoldAndStall => {
                 state.held.push(asked);
                 drop(state);
-                stall(ended, || lock(shared).conduct == Conduct::HoldAndStall);
+                shared.stall(|state| state.conduct == Conduct::HoldAndStall);
                 return;
             }
             Conduct::ApplyAndHangUp => {
@@ -222,15 +233,15 @@ fn serve(mut stream: &TcpStream, shared: &Mutex<State>, ended: &AtomicBool) {
             },
         }
     } else {
-        let sight = lock(shared).sight;
+        let sight = shared.lock().sight;
         match sight {
             Sight::Stuck => {
-                stall(ended, || lock(shared).sight == Sight::Stuck);
+                shared.stall(|state| state.sight == Sight::Stuck);
                 return;
             }
             Sight::Dark => (503, json!({})),
             Sight::Clear => {
-                let state = lock(shared);
+                let state = shared.lock();
                 let present = state.effects.iter().any(|effect| effect.key == asked.key);
                 let fenced = state.is_fenced(&asked.key);
                 (200, json!({ "present": present, "fenced": fenced }))
@@ -244,13 +255,6 @@ fn serve(mut stream: &TcpStream, shared: &Mutex<State>, ended: &AtomicBool) {
          connection: close\r\n\r\n{body}",
         body.len()
     );
-}
-
-/// Holds a connection open without a word, while it is wanted so.
-fn stall(ended: &AtomicBool, wanted: impl Fn() -> bool) {
-    while !ended.load(Ordering::SeqCst) && wanted() {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
 }
 
 /// The path and the headers, names in lower case. Bodies are empty here.

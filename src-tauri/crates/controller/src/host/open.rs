@@ -73,6 +73,14 @@ impl Host {
         }
         let place = {
             let mut sessions = self.sessions.lock().await;
+            if self.ended.load(std::sync::atomic::Ordering::SeqCst) {
+                // Opened now, it would never be given back.
+                return Err(ApiError::conflict(
+                    "session_closed",
+                    "the program is ending and gives its sessions back; nothing was changed; start \
+                     it again",
+                ));
+            }
             // A session that ended by itself is opened again.
             if sessions
                 .get(id)

@@ -13,7 +13,7 @@ use crate::recovery::with_open_write;
 use crate::script::shell;
 
 /// A runtime whose end is a host's sudden end: its tasks stop where they are, and nothing is stored.
-fn runtime() -> Runtime {
+pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -22,7 +22,7 @@ fn runtime() -> Runtime {
 }
 
 /// A command runs, and its host ends without a word. Answers the session's id.
-fn lose_host_during(bench: &Bench, command: &str) -> String {
+pub(crate) fn lose_host_during(bench: &Bench, command: &str) -> String {
     let runtime = runtime();
     let id = runtime.block_on(async {
         let session = bench.session("full").await;
@@ -38,7 +38,7 @@ fn lose_host_during(bench: &Bench, command: &str) -> String {
     id
 }
 
-fn waits_for(bench: &Bench, then: &str) -> String {
+pub(crate) fn waits_for(bench: &Bench, then: &str) -> String {
     let file = quoted(&bench.outside("stay").to_string_lossy());
     std::fs::write(bench.outside("stay"), "").unwrap();
     format!(

@@ -20,6 +20,7 @@ use holdfast_tools::{BroughtTool, Registry, RegistryConfig, Workspace};
 use crate::barrier::with_unknown;
 use crate::bench::{Bench, Session, eventually, request};
 use crate::recovery::{Ending, with_calls};
+use crate::restart::{lose_host_during, runtime, waits_for};
 use crate::script::{Scripted, write};
 use crate::sink_tool::{NAME, SinkTool};
 use crate::walk::{Stand, WALKED, World, hint, receipts, refused, walk, walk_present};
@@ -253,53 +254,28 @@ async fn tr_36_a_command_without_its_exit_receipt_is_never_run_again() {
     assert_eq!(bench.ledger().count("effect"), 1);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tr_30_executor_alive_while_the_command_runs_on() {
+#[test]
+fn tr_30_executor_alive_while_the_command_runs_on() {
     let mut bench = Bench::new();
     bench.retry = true;
-    let mut session = bench.session("full").await;
-    let gate = bench.outside("gate");
-    let command = format!(
-        "{}; while [ ! -e '{}' ]; do sleep 0.02; done",
-        bench.ledger().append("began"),
-        gate.display()
-    );
-    bench.script.runs(&command);
-    session.submit("go").await;
-    eventually("the command", || {
-        (bench.ledger().count("began") == 1).then_some(())
-    })
-    .await;
-    let attempt = session.tools().await[0].attempt_id.clone();
-    // As if the host had died: the command runs on, and is a job of the next host.
-    let session_id = session.id.clone();
-    let turn = session.status().await.runtime_state.unwrap().turn_id;
-    assert!(!turn.is_empty());
-    let refused_now = session
-        .act(Action::Inspect, &attempt, "")
-        .await
-        .unwrap_err();
-    assert_eq!(refused_now.code, "turn_running");
-    let switched = session.host.clone();
-    session = {
-        // The lock is held while the first host lives, so it is let go by its end.
-        let released = tokio::spawn(async move { switched.release().await });
-        released.await.unwrap();
-        bench.of(bench.host(), &session_id)
-    };
-    let state = session.tools().await[0].state.clone();
-    if state == "in_flight" {
+    let command = waits_for(&bench, "true");
+    let id = lose_host_during(&bench, &command);
+    runtime().block_on(async {
+        let session = bench.of(bench.host(), &id);
+        let tool = session.tools().await.remove(0);
+        assert_eq!(tool.state, "in_flight");
+        let attempt = tool.attempt_id;
         let inspected = session.act(Action::Inspect, &attempt, "").await.unwrap();
         assert!(inspected.calls.is_empty(), "what runs is not uncertain");
-        let Some(Record::Inspected(inspected)) = session
+        let id = session
             .log()
             .into_iter()
             .rev()
-            .find(|record| matches!(record, Record::Inspected(_)))
-        else {
-            panic!("no inspection");
-        };
-        let id = inspected.inspection.inspection_id;
+            .find_map(|record| match record {
+                Record::Inspected(inspected) => Some(inspected.inspection.inspection_id),
+                _ => None,
+            })
+            .unwrap();
         for action in [
             Action::Retry,
             Action::Confirm,
@@ -309,12 +285,13 @@ async fn tr_30_executor_alive_while_the_command_runs_on() {
             let error = session.act(action, &attempt, &id).await.unwrap_err();
             assert_eq!(error.code, "executor_alive", "{action:?}");
         }
-    }
-    std::fs::write(gate, "").unwrap();
-    session
-        .when("the command's end", |status| status.background_jobs == 0)
-        .await;
-    assert_eq!(bench.ledger().count("began"), 1);
+        std::fs::remove_file(bench.outside("stay")).unwrap();
+        session
+            .when("its end", |status| status.background_jobs == 0)
+            .await;
+        assert_eq!(bench.ledger().lines(), ["effect"]);
+        session.host.close().await;
+    });
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -729,25 +706,39 @@ async fn tr_38_of_concurrent_retries_confirmations_and_dismissals_exactly_one_wi
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tr_30_session_closed_and_a_tool_of_two_names_is_a_defect() {
+async fn tr_30_session_closed_while_and_after_a_host_ends() {
     let mut bench = Bench::new();
     let world = SinkWorld::new(&mut bench);
     let (session, attempt) = world.begin(&bench).await;
-    let snapshot = session.recovery().await;
-    let id = session.id.clone();
-    let handle = session.host.clone();
-    let closing = tokio::spawn(async move { handle.close().await });
-    // Whoever comes while it closes, or by an older handle, changes nothing: it is opened anew.
-    closing.await.unwrap();
-    let late = session
-        .resolve(request(&snapshot, Action::Dismiss, &attempt, ""))
-        .await
-        .unwrap_err();
-    assert_eq!(late.code, "snapshot_changed");
-    assert_eq!(session.id, id);
+    world.make(Stand::AbsentFenced, &attempt);
+    let (inspection, snapshot) = session.inspect(&attempt).await;
+    session.host.close().await;
+    let before = session.log_bytes();
+    for action in [
+        Action::Inspect,
+        Action::Retry,
+        Action::Confirm,
+        Action::Dismiss,
+    ] {
+        let late = session
+            .resolve(request(&snapshot, action, &attempt, &inspection))
+            .await
+            .unwrap_err();
+        assert_eq!((late.status, late.code.as_str()), (409, "session_closed"));
+    }
+    assert_eq!(session.log_bytes(), before);
+    // It was given back, and another host may have it at once.
+    let next = bench.of(bench.host(), &session.id);
+    assert_eq!(next.open_attempt().await, attempt);
+    assert_eq!(world.effects(), 0);
+}
+
+#[test]
+fn two_tools_of_one_name_are_a_defect() {
+    let sink = Sink::start();
     let twice: Vec<Arc<dyn BroughtTool>> = vec![
-        Arc::new(SinkTool::new(world.sink.client())),
-        Arc::new(SinkTool::new(world.sink.client())),
+        Arc::new(SinkTool::new(sink.client())),
+        Arc::new(SinkTool::new(sink.client())),
     ];
     let config = RegistryConfig {
         brought: twice,

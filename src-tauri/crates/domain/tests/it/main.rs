@@ -19,5 +19,6 @@ mod publication;
 mod records;
 mod reduce;
 mod restart;
+mod retry;
 mod runtime;
 mod vectors;
