@@ -305,15 +305,20 @@ async fn tr_38_of_a_retry_and_a_confirmation_over_http_exactly_one_wins() {
     assert_eq!(content(&stage), if retried { NEW } else { OLD });
 }
 
+/// By its own host, and through the local socket of the one that holds the session.
 #[tokio::test]
 async fn tr_36_the_command_line_stays_until_its_retry_has_ended() {
-    let (mut stage, _) = ready().await;
-    stage.end();
-    let session = stage.session.clone();
-    let snapshot = stage.command(&["recovery", "retry", "--session", &session, "--json"]);
-    assert_eq!(snapshot["calls"], json!([]), "{snapshot}");
-    assert_eq!(snapshot["statistics"]["retried"], 1);
-    assert_eq!(content(&stage), NEW);
-    stage.restart();
-    assert_eq!(retry_card(&stage).await.unwrap()["state"], "completed");
+    for held in [false, true] {
+        let (mut stage, _) = ready().await;
+        if !held {
+            stage.end();
+        }
+        let session = stage.session.clone();
+        let snapshot = stage.command(&["recovery", "retry", "--session", &session, "--json"]);
+        assert_eq!(snapshot["calls"], json!([]), "held: {held}, {snapshot}");
+        assert_eq!(snapshot["statistics"]["retried"], 1);
+        assert_eq!(content(&stage), NEW, "held: {held}");
+        stage.restart();
+        assert_eq!(retry_card(&stage).await.unwrap()["state"], "completed");
+    }
 }
