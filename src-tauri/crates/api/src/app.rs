@@ -15,6 +15,7 @@ use crate::desktop::{
     TabView,
 };
 use crate::error::ApiError;
+use crate::history::{CompactionStarted, RewindReply};
 use crate::recovery::ToolRecoverySnapshot;
 use crate::session::{Job, PendingPrompt, SessionsPage, SessionsQuery, Submitted};
 use crate::transcript::{DiffReply, OutputPage, TranscriptPage, TranscriptSnapshot};
@@ -62,6 +63,17 @@ pub struct TabCancel {
     pub tab_id: String,
     /// The turn.
     pub turn_id: String,
+}
+
+/// A rewind in a tab.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TabRewind {
+    /// Id of the tab.
+    pub tab_id: String,
+    /// `seq` of the person's message that is taken back with all that follows it.
+    #[specta(type = f64)]
+    pub seq: u64,
 }
 
 /// What became of a Stop.
@@ -221,6 +233,12 @@ app_operations! {
     submit(TabSubmit) -> Submitted;
     /// Stop.
     cancel(TabCancel) -> CancelReply;
+    /// Asks the model for a summary, which then stands in place of the conversation so far.
+    compact(Tab) -> CompactionStarted;
+    /// Takes the conversation back to before a message; files and commands stay as they are.
+    rewind(TabRewind) -> RewindReply;
+    /// A copy of a session, in a new tab.
+    fork_session(OpenSession) -> TabView;
     /// Questions that wait for a person.
     pending_prompts(Tab) -> Vec<PendingPrompt>;
     /// Answers a question, once.

@@ -55,6 +55,13 @@ pub enum Event {
         /// As in the transcript.
         item: TranscriptItem,
     },
+    /// The conversation was taken back: what is at that place or behind it is no longer part of
+    /// it. The message that tells so follows.
+    Rewound {
+        /// Place in the log.
+        #[specta(type = f64)]
+        to_seq: u64,
+    },
     /// Tokens of one model request.
     Usage {
         /// Tokens.

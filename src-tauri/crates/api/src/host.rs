@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use holdfast_domain::recovery::admission::ActionRequest;
 
 use crate::error::ApiError;
+use crate::history::{CompactionStarted, Rewind, RewindReply};
 use crate::recovery::ToolRecoverySnapshot;
 use crate::session::{
     Approve, Cancel, CancelJob, Cancelled, CreateSession, CreatedSession, Job, PatchSession,
@@ -65,6 +66,12 @@ pub trait SessionHost: Send + Sync {
     async fn submit(&self, selector: &Selector, request: Submit) -> Result<Submitted, ApiError>;
     /// Answered at once.
     async fn cancel(&self, selector: &Selector, request: Cancel) -> Result<Cancelled, ApiError>;
+    /// Asks the model for a summary, which then stands in place of the conversation so far.
+    async fn compact(&self, selector: &Selector) -> Result<CompactionStarted, ApiError>;
+    /// Takes the conversation back to before a person's message; answered when durable.
+    async fn rewind(&self, selector: &Selector, request: Rewind) -> Result<RewindReply, ApiError>;
+    /// A copy under an id of its own. Receipts keep theirs, and open ones block there too (TR-06).
+    async fn fork(&self, selector: &Selector) -> Result<CreatedSession, ApiError>;
     /// Questions that wait for a person.
     async fn pending_prompts(&self, selector: &Selector) -> Result<Vec<PendingPrompt>, ApiError>;
     /// Answers a question, once.

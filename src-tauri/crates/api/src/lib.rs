@@ -7,6 +7,7 @@ pub mod app;
 pub mod desktop;
 pub mod error;
 pub mod event;
+pub mod history;
 pub mod host;
 pub mod operations;
 pub mod recovery;

@@ -60,6 +60,9 @@ operations! {
     resume            Post   "/resume"              SMALL_BODY;
     submit            Post   "/submit"              MESSAGE_BODY;
     cancel            Post   "/cancel"              SMALL_BODY;
+    compact           Post   "/compact"             SMALL_BODY;
+    rewind            Post   "/rewind"              SMALL_BODY;
+    fork              Post   "/fork"                SMALL_BODY;
     pending_prompts   Get    "/pending-prompts"     0;
     approve           Post   "/approve"             SMALL_BODY;
     transcript_page   Get    "/transcript/page"     0;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::history::KeptEffect;
+
 /// One element of the transcript.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
@@ -9,7 +11,8 @@ pub struct TranscriptItem {
     /// Place in the log; a tool has that of its proposal, a retry its own.
     #[specta(type = f64)]
     pub seq: u64,
-    /// `user`, `assistant`, `tool` or `note`.
+    /// `user`, `assistant`, `tool`, `note`; `compacted`, where a summary (`text`) stands for all
+    /// before it in the model's view; `rewound`, where messages were taken back.
     pub kind: String,
     /// Text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,6 +31,9 @@ pub struct TranscriptItem {
     /// The model's message was cut short.
     #[serde(default)]
     pub partial: bool,
+    /// Where messages were taken back: what they did and what stays done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<KeptEffect>,
 }
 
 /// A call and what became of it.

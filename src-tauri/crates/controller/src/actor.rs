@@ -8,6 +8,7 @@ mod calls;
 mod clients;
 mod ends;
 mod halt;
+mod history;
 mod jobs;
 pub(crate) mod message;
 mod pages;
@@ -95,6 +96,8 @@ pub(crate) struct Running {
     calls: BTreeMap<String, String>,
     live: LiveMessage,
     streaming: bool,
+    /// It is no turn but a compaction: last record for which the summary will stand.
+    compacting: Option<u64>,
 }
 
 /// One session.
@@ -209,11 +212,17 @@ impl Actor {
     async fn take(&mut self, message: Message) {
         match message {
             Message::Command(command) => self.command(command).await,
+            Message::Model { turn_id, item, .. } if self.compaction() == Some(turn_id.as_str()) => {
+                self.summary_item(*item).await;
+            }
             Message::Model {
                 turn_id,
                 step,
                 item,
             } => self.model_item(&turn_id, step, *item).await,
+            Message::ModelGone { turn_id, .. } if self.compaction() == Some(turn_id.as_str()) => {
+                self.summary_gone();
+            }
             Message::ModelGone {
                 turn_id,
                 step,
@@ -262,8 +271,11 @@ impl Actor {
             .and_then(|turn| turn.ended.as_ref())
             .map(|ended| ended.status.clone());
         let (turn_id, turn_end) = match &self.running {
-            // A retry is a phase of its own, with an id by which it is stopped and no turn's.
-            Some(phase) if phase.retry => (phase.turn_id.clone(), String::new()),
+            // A retry and a compaction are phases of their own, with an id by which each is stopped
+            // and no turn's.
+            Some(phase) if phase.retry || phase.compacting.is_some() => {
+                (phase.turn_id.clone(), String::new())
+            }
             Some(_) | None => (
                 turn.map(|turn| turn.id.clone()).unwrap_or_default(),
                 stored_end
@@ -387,8 +399,13 @@ impl Actor {
         Some((call.turn_id.clone(), self.tool_view(call)))
     }
 
-    /// Tells that a call has its result, or that its state changed.
+    /// Tells that a call has its result, or that its state changed. A call that was taken back is
+    /// in no transcript; its state is in the recovery snapshot.
     fn emit_result(&self, call_id: &str, seq: Option<u64>) {
+        let is_rewound = |call: &Call| call.rewound.is_some();
+        if self.store.session.call(call_id).is_some_and(is_rewound) {
+            return;
+        }
         if let Some((turn_id, tool)) = self.tool_view_of(call_id) {
             self.emit(&turn_id, seq, Event::ToolResult { tool });
         }
@@ -399,7 +416,7 @@ impl Actor {
         let Some(first) = entries.first() else {
             return;
         };
-        for item in views::messages_since(&self.store.session, first.seq) {
+        for item in views::messages_since(&self.store.session, &self.in_flight(), first.seq) {
             let turn_id = item.turn_id.clone();
             self.emit(&turn_id, Some(item.seq), Event::Message { item });
         }

@@ -5,6 +5,7 @@
 //! session is refused when another would answer (TR-41).
 
 mod check;
+mod fork;
 mod list;
 mod open;
 mod operations;

@@ -16,6 +16,10 @@ pub enum StopPoint {
     RetryAdmitted,
     /// A question is durable and announced.
     PromptDurable,
+    /// A summary has come; its record is not stored.
+    SummaryReady,
+    /// A compaction's or a rewind's record is durable and not announced.
+    HistoryDurable,
     /// Recovery has begun; nothing of it is stored.
     RecoveryBegun,
     /// Recovery stored its first record.
@@ -34,6 +38,8 @@ impl StopPoint {
             Self::ResultDurable => "result_durable",
             Self::RetryAdmitted => "retry_admitted",
             Self::PromptDurable => "prompt_durable",
+            Self::SummaryReady => "summary_ready",
+            Self::HistoryDurable => "history_durable",
             Self::RecoveryBegun => "recovery_begun",
             Self::RecoveryHalf => "recovery_half",
             Self::File(name) => name,

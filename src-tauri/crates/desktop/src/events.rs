@@ -122,6 +122,7 @@ impl Events {
                 | Event::Retrying { .. }
                 | Event::Notice { .. }
                 | Event::TurnDone { .. }
+                | Event::Rewound { .. }
                 | Event::SessionChanged { .. } => {}
             }
             frames.push(NumberedFrame {

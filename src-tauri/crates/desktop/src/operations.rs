@@ -8,13 +8,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use holdfast_api::app::{
     CancelReply, Nothing, Tab, TabApprove, TabAttempt, TabCancel, TabJob, TabPage, TabRecovery,
-    TabSubmit,
+    TabRewind, TabSubmit,
 };
 use holdfast_api::desktop::{
     ActiveTab, Draft, Layout, ModelList, NewSession, OpenSession, ProjectFolder, ProjectList,
     ProviderChange, ProviderCheck, ProviderList, RuntimeStateProjection, SessionChange, Settings,
     TabView,
 };
+use holdfast_api::history::{CompactionStarted, Rewind, RewindReply};
 use holdfast_api::host::Selector;
 use holdfast_api::recovery::ToolRecoverySnapshot;
 use holdfast_api::session::{
@@ -323,6 +324,23 @@ impl App for Desktop {
                 Cancelled::AlreadyEnded => true,
             },
         })
+    }
+
+    async fn compact(&self, tab: Tab) -> Result<CompactionStarted, ApiError> {
+        let bound = self.inner.bound(&tab.tab_id)?;
+        self.inner.host.compact(&bound.selector()).await
+    }
+
+    async fn rewind(&self, request: TabRewind) -> Result<RewindReply, ApiError> {
+        let bound = self.inner.bound(&request.tab_id)?;
+        let rewind = Rewind { seq: request.seq };
+        self.inner.host.rewind(&bound.selector(), rewind).await
+    }
+
+    async fn fork_session(&self, session: OpenSession) -> Result<TabView, ApiError> {
+        let original = Selector::of(&session.session_id);
+        let copy = self.inner.host.fork(&original).await?;
+        self.inner.show(&copy.session_id, "").await
     }
 
     async fn pending_prompts(&self, tab: Tab) -> Result<Vec<PendingPrompt>, ApiError> {

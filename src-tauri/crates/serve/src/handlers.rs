@@ -71,6 +71,9 @@ fn handler(operation: &Operation) -> Option<MethodRouter<Hosted>> {
         "resume" => post(resume),
         "submit" => post(submit),
         "cancel" => post(cancel),
+        "compact" => post(compact),
+        "rewind" => post(rewind),
+        "fork" => post(fork),
         "pending_prompts" => get(pending_prompts),
         "approve" => post(approve),
         "transcript_page" => get(transcript_page),
@@ -184,6 +187,31 @@ async fn cancel(
             }
         },
     )
+}
+
+async fn compact(
+    State(hosted): State<Hosted>,
+    selected: Selected<SessionQuery>,
+) -> Result<Response, Failure> {
+    let started = hosted.host.compact(&selected.selector).await?;
+    Ok((StatusCode::ACCEPTED, Json(started)).into_response())
+}
+
+async fn rewind(
+    State(hosted): State<Hosted>,
+    selected: Selected<SessionQuery>,
+    Body(request): Body<holdfast_api::history::Rewind>,
+) -> Result<Response, Failure> {
+    let rewound = hosted.host.rewind(&selected.selector, request).await?;
+    Ok((StatusCode::ACCEPTED, Json(rewound)).into_response())
+}
+
+async fn fork(
+    State(hosted): State<Hosted>,
+    selected: Selected<SessionQuery>,
+) -> Result<Response, Failure> {
+    let created = hosted.host.fork(&selected.selector).await?;
+    Ok((StatusCode::CREATED, Json(created)).into_response())
 }
 
 async fn pending_prompts(

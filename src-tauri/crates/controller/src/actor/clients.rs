@@ -18,6 +18,16 @@ impl Actor {
                 let _ = reply.send(Ok(self.status()));
             }
             Command::Submit(request, reply) => self.submit(request, reply).await,
+            Command::Compact(reply) => self.compact(reply).await,
+            Command::Rewind(request, reply) => {
+                let rewound = self.rewind(request).await;
+                self.publish();
+                let _ = reply.send(rewound);
+            }
+            Command::Copy { to, to_id, reply } => {
+                let copied = self.copy(to, to_id).await;
+                let _ = reply.send(copied);
+            }
             Command::Prompts(reply) => {
                 let _ = reply.send(Ok(self.prompts()));
             }

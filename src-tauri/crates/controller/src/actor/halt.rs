@@ -17,6 +17,9 @@ impl Actor {
             if !turn.cancel.is_cancelled() {
                 return;
             }
+            if turn.compacting.is_some() {
+                return self.end_compaction("cancelled", "", "");
+            }
             if let Some(model) = turn.model.take() {
                 model.abort();
                 turn.streaming = false;
@@ -60,6 +63,9 @@ impl Actor {
     pub(super) async fn end_turn(&mut self, status: &str, code: &str, message: &str) {
         if self.running.as_ref().is_some_and(|phase| phase.retry) {
             return self.end_retry(Some((code, message)));
+        }
+        if self.compaction().is_some() {
+            return self.end_compaction(status, code, message);
         }
         let Some(mut turn) = self.running.take() else {
             return;

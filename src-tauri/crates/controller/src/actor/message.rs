@@ -1,6 +1,7 @@
 //! What an actor is told.
 
 use holdfast_api::ApiError;
+use holdfast_api::history::{CompactionStarted, Rewind, RewindReply};
 use holdfast_api::recovery::ToolRecoverySnapshot;
 use holdfast_api::session::{Approve, Job, PatchSession, PendingPrompt, Status, Submit, Submitted};
 use holdfast_api::transcript::{
@@ -66,6 +67,14 @@ pub(crate) enum JobNews {
 pub(crate) enum Command {
     Status(Reply<Status>),
     Submit(Submit, Reply<Submitted>),
+    Compact(Reply<CompactionStarted>),
+    Rewind(Rewind, Reply<RewindReply>),
+    /// A copy of the session's log into the folder of that lease, while nothing is appended.
+    Copy {
+        to: holdfast_journal::Lease,
+        to_id: String,
+        reply: Reply<holdfast_journal::Lease>,
+    },
     Prompts(Reply<Vec<PendingPrompt>>),
     Approve(Approve, Reply<()>),
     Recovery(Reply<ToolRecoverySnapshot>),

@@ -17,7 +17,7 @@ const OUTPUT_PAGE: u64 = 256 * 1024;
 const PLACES: u64 = 1024;
 
 impl Actor {
-    /// Newest first. The cursor is a place in the transcript, which only ever grows.
+    /// Newest first. The cursor is a place in the transcript, which only grows but for a rewind.
     pub(super) fn page(&self, query: &PageQuery) -> Result<TranscriptPage, ApiError> {
         let limit = query.limit.unwrap_or(100);
         if !(1..=MAX_ITEMS).contains(&limit) {
@@ -45,6 +45,7 @@ impl Actor {
 
     fn newest(&self, before: Option<u64>, limit: usize) -> (Vec<TranscriptItem>, Option<u64>) {
         let session = &self.store.session;
+        let in_flight = self.in_flight();
         let mut index = session.items.len();
         let mut newest = Vec::new();
         let mut oldest = None;
@@ -54,7 +55,9 @@ impl Actor {
             if before.is_some_and(|before| place >= before) {
                 continue;
             }
-            let group = views::items(session, index..index + 1, |call| self.tool_view(call));
+            let group = views::items(session, &in_flight, index..index + 1, |call| {
+                self.tool_view(call)
+            });
             for (sub, item) in group.into_iter().enumerate().rev() {
                 let place = place + sub as u64;
                 if before.is_some_and(|before| place >= before) {

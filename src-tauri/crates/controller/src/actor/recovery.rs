@@ -155,6 +155,12 @@ impl Actor {
             evidence: Evidence::None,
             summary: summary.to_owned(),
         };
+        if !self.is_own(&attempt) {
+            return Ok(unknown(
+                "this session is a copy; the call was made by the session that it was copied from, \
+                 whose commands and writes can't be looked at from here",
+            ));
+        }
         if let Some(look) = self.look_again(&attempt).await {
             if look.scope.as_deref() != Some(attempt.identity.resource_scope.as_str()) {
                 return Err(self.refused(Refusal::SinkChanged));

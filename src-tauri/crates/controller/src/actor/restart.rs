@@ -220,7 +220,7 @@ impl Actor {
         let in_flight = self.in_flight();
         let processes: BTreeMap<String, ProcessEvidence> = session
             .attempts()
-            .filter(|attempt| is_open(attempt))
+            .filter(|attempt| is_open(attempt) && self.is_own(attempt))
             // What this host runs is looked at by its watcher, and must not be fenced.
             .filter(|attempt| {
                 let id = &attempt.identity.attempt_id;
@@ -243,6 +243,7 @@ impl Actor {
             .filter(|name| session.attempt(name).is_none())
             .collect();
         Findings {
+            session_id: self.id.clone(),
             boot_id: self.host.boot_id.clone(),
             processes,
             publications: self.publications(),
@@ -257,6 +258,11 @@ impl Actor {
                 .map(|call| call.call_id.clone())
                 .collect(),
         }
+    }
+
+    /// It was made by this session, not by one that this is a copy of (TR-06).
+    pub(super) fn is_own(&self, attempt: &Attempt) -> bool {
+        attempt.identity.session_id == self.id
     }
 
     /// Removes effect folders whose attempt has its result. Those of unknown attempts stay.
@@ -283,7 +289,9 @@ impl Actor {
         };
         let root = self.effects_root();
         let cut_short = |attempt: &&Attempt| {
-            attempt.state.is_final() && (attempt.found_open || attempt.result.is_none())
+            self.is_own(attempt)
+                && attempt.state.is_final()
+                && (attempt.found_open || attempt.result.is_none())
         };
         for attempt in self.store.session.attempts().filter(cut_short) {
             let Some(write) = self.interrupted(attempt, &root) else {

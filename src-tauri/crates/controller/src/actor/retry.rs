@@ -176,6 +176,14 @@ impl Actor {
 
     /// Asks the tool's verifier, in a bounded time. `None`: the tool has none.
     pub(super) async fn look_again(&self, attempt: &Attempt) -> Option<Look> {
+        if !self.is_own(attempt) {
+            return Some(Look {
+                verdict: Verdict::unknown(
+                    "the call was made by the session that this one was copied from",
+                ),
+                scope: Some(attempt.identity.resource_scope.clone()),
+            });
+        }
         let workspace = self.workspace.as_ref().ok()?;
         let call = self.proposal_of(attempt);
         let verifier = self
@@ -236,6 +244,7 @@ impl Actor {
         self.running = Some(Running {
             turn_id: phase.clone(),
             retry: true,
+            compacting: None,
             cancel,
             model: None,
             calls: BTreeMap::from([(call_id.to_owned(), attempt_id.to_owned())]),

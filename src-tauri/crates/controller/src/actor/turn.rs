@@ -1,5 +1,7 @@
 //! The turn's loop: a message, and model requests.
 
+use std::sync::Arc;
+
 use futures_util::StreamExt;
 use holdfast_api::ApiError;
 use holdfast_api::event::Event;
@@ -11,7 +13,9 @@ use holdfast_domain::transcript::record::{
     AssistantMessage, ProposedCall, Record, SystemPrompt, TurnStarted, Usage, UserMessage,
 };
 use holdfast_domain::transcript::{notes, view};
-use holdfast_provider::{ModelEvent, ModelReply, ModelRequest, ProviderError};
+use holdfast_provider::{ModelClient, ModelEvent, ModelReply, ModelRequest, ProviderError};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::message::{Message, Reply};
@@ -90,23 +94,7 @@ impl Actor {
         self.writable().await?;
         // TR-51: a new message closes what waits; every earlier call gets its one result.
         let closed_prompt = self.store.session.prompt.clone();
-        let closings = notes::closings(&self.store.session);
-        let closed_calls: Vec<String> = self
-            .store
-            .session
-            .unanswered()
-            .iter()
-            .map(|call| call.proposed.call_id.clone())
-            .collect();
-        if !closings.is_empty() {
-            self.commit(closings, Vec::new())
-                .await
-                .map_err(|error| api_error(&error))?;
-        }
-        // Told at once: these are closed even when the message can't be stored.
-        for call in closed_calls {
-            self.emit_result(&call, None);
-        }
+        self.close_calls().await?;
         if let Some(prompt) = closed_prompt.filter(|_| self.store.session.prompt.is_none()) {
             self.switch.disarm();
             self.emit_prompt_closed(&prompt);
@@ -146,8 +134,37 @@ impl Actor {
         Ok((submitted, true))
     }
 
+    /// TR-15: gives every earlier call its one result. Told at once: what is closed stays so,
+    /// whatever becomes of that for which it is done.
+    pub(super) async fn close_calls(&mut self) -> Result<(), ApiError> {
+        let closings = notes::closings(&self.store.session);
+        if closings.is_empty() {
+            return Ok(());
+        }
+        let closed: Vec<String> = self
+            .store
+            .session
+            .unanswered()
+            .iter()
+            .map(|call| call.proposed.call_id.clone())
+            .collect();
+        self.commit(closings, Vec::new())
+            .await
+            .map_err(|error| api_error(&error))?;
+        for call in closed {
+            self.emit_result(&call, None);
+        }
+        Ok(())
+    }
+
     /// From here on the turn can be stopped and is shown as executing.
     pub(super) fn take_off(&mut self, turn_id: &str) {
+        self.run_as(turn_id, None);
+        self.publish();
+    }
+
+    /// What runs from now on: a turn, or a compaction of all up to that record.
+    pub(super) fn run_as(&mut self, turn_id: &str, compacting: Option<u64>) {
         let cancel = CancellationToken::new();
         self.switch.arm(turn_id, cancel.clone());
         self.running = Some(Running {
@@ -158,8 +175,8 @@ impl Actor {
             calls: std::collections::BTreeMap::new(),
             live: LiveMessage::default(),
             streaming: false,
+            compacting,
         });
-        self.publish();
     }
 
     /// Starts the loop of a turn that took off; what it does first is read off the fold.
@@ -192,7 +209,10 @@ impl Actor {
                 }
                 return;
             }
-            if turn.model.is_some() || self.store.session.prompt.is_some() {
+            if turn.compacting.is_some()
+                || turn.model.is_some()
+                || self.store.session.prompt.is_some()
+            {
                 return;
             }
             if turn.cancel.is_cancelled() {
@@ -285,31 +305,7 @@ impl Actor {
             ..LiveMessage::default()
         };
         turn.streaming = false;
-        let (outbox, asking) = (self.outbox.clone(), turn_id.clone());
-        let request = tokio::spawn(async move {
-            let mut stream = client.stream(request);
-            while let Some(item) = stream.next().await {
-                let message = Message::Model {
-                    turn_id: asking.clone(),
-                    step,
-                    item: Box::new(item),
-                };
-                if outbox.send(message).is_err() {
-                    return;
-                }
-            }
-        });
-        turn.model = Some(request.abort_handle());
-        let outbox = self.outbox.clone();
-        tokio::spawn(async move {
-            let panicked = request.await.is_err_and(|error| error.is_panic());
-            // Behind all that was said: whoever still waits for more waits in vain.
-            let _ = outbox.send(Message::ModelGone {
-                turn_id,
-                step,
-                panicked,
-            });
-        });
+        turn.model = Some(ask(self.outbox.clone(), client, request, turn_id, step));
     }
 
     /// A request is over. When its reply did not come to an end, nothing more will come.
@@ -481,4 +477,39 @@ impl Actor {
             self.emit_messages(&entries);
         }
     }
+}
+
+/// Sends a request; what the model says and the end of it come back as messages.
+pub(super) fn ask(
+    outbox: UnboundedSender<Message>,
+    client: Arc<dyn ModelClient>,
+    request: ModelRequest,
+    turn_id: String,
+    step: u32,
+) -> AbortHandle {
+    let (told, asking) = (outbox.clone(), turn_id.clone());
+    let request = tokio::spawn(async move {
+        let mut stream = client.stream(request);
+        while let Some(item) = stream.next().await {
+            let message = Message::Model {
+                turn_id: asking.clone(),
+                step,
+                item: Box::new(item),
+            };
+            if told.send(message).is_err() {
+                return;
+            }
+        }
+    });
+    let abort = request.abort_handle();
+    tokio::spawn(async move {
+        let panicked = request.await.is_err_and(|error| error.is_panic());
+        // Behind all that was said: whoever still waits for more waits in vain.
+        let _ = outbox.send(Message::ModelGone {
+            turn_id,
+            step,
+            panicked,
+        });
+    });
+    abort
 }

@@ -1,6 +1,7 @@
 //! A session's fold as its surfaces show it. Every surface's word for an attempt comes from
 //! [`attempt_word`] (TR-47).
 
+use holdfast_api::history::KeptEffect;
 use holdfast_api::session::{Approval, PendingPrompt};
 use holdfast_api::transcript::{ToolView, TranscriptItem};
 use holdfast_domain::canonical::check_arguments;
@@ -90,6 +91,7 @@ pub(crate) fn tool_view(
 /// The transcript in order: each message, and behind it its calls.
 pub(crate) fn items(
     session: &Session,
+    in_flight: &InFlight,
     range: std::ops::Range<usize>,
     tool: impl Fn(&Call) -> ToolView,
 ) -> Vec<TranscriptItem> {
@@ -98,13 +100,14 @@ pub(crate) fn items(
         .get(range)
         .unwrap_or_default()
         .iter()
-        .flat_map(|item| item_views(session, item, &tool))
+        .flat_map(|item| item_views(session, item, in_flight, &tool))
         .collect()
 }
 
 fn item_views(
     session: &Session,
     item: &Item,
+    in_flight: &InFlight,
     tool: &impl Fn(&Call) -> ToolView,
 ) -> Vec<TranscriptItem> {
     let bare = |seq, at, kind: &str, turn_id: &str| TranscriptItem {
@@ -116,6 +119,7 @@ fn item_views(
         turn_id: turn_id.to_owned(),
         at,
         partial: false,
+        kept: Vec::new(),
     };
     match item {
         Item::User {
@@ -127,7 +131,19 @@ fn item_views(
             text: Some(text.clone()),
             ..bare(*seq, *at, "user", turn_id)
         }],
-        Item::Note { seq, at, text } => vec![TranscriptItem {
+        Item::Compacted {
+            seq, at, summary, ..
+        } => vec![TranscriptItem {
+            text: Some(summary.clone()),
+            ..bare(*seq, *at, "compacted", "")
+        }],
+        Item::Rewound {
+            seq, at, to_seq, ..
+        } => vec![TranscriptItem {
+            kept: kept(&session.effects(*to_seq, *seq), in_flight),
+            ..bare(*seq, *at, "rewound", "")
+        }],
+        Item::Note { seq, at, text, .. } => vec![TranscriptItem {
             text: Some(text.clone()),
             ..bare(*seq, *at, "note", "")
         }],
@@ -167,27 +183,43 @@ fn assistant_view(seq: u64, at: u64, message: &AssistantMessage) -> TranscriptIt
         turn_id: message.turn_id.clone(),
         at,
         partial: message.partial,
+        kept: Vec::new(),
     }
 }
 
+/// What a rewind does not undo, with each attempt's word (TR-47).
+pub(crate) fn kept(attempts: &[&Attempt], in_flight: &InFlight) -> Vec<KeptEffect> {
+    attempts
+        .iter()
+        .map(|attempt| KeptEffect {
+            attempt_id: attempt.identity.attempt_id.clone(),
+            tool: attempt.identity.canonical_tool.clone(),
+            subject: attempt.subject.clone(),
+            state: attempt_word(attempt, in_flight).to_owned(),
+        })
+        .collect()
+}
+
 /// The messages from that place in the log on, without their calls.
-pub(crate) fn messages_since(session: &Session, seq: u64) -> Vec<TranscriptItem> {
+pub(crate) fn messages_since(
+    session: &Session,
+    in_flight: &InFlight,
+    seq: u64,
+) -> Vec<TranscriptItem> {
     let mut messages: Vec<TranscriptItem> = session
         .items
         .iter()
         .rev()
-        .take_while(|item| match item {
-            Item::User { seq: at, .. }
-            | Item::Note { seq: at, .. }
-            | Item::Assistant { seq: at, .. }
-            | Item::Retry { seq: at, .. } => *at >= seq,
-        })
+        .take_while(|item| item.seq() >= seq)
         .filter_map(|item| match item {
             // It is told as a call.
             Item::Retry { .. } => None,
             Item::Assistant { seq, at, message } => Some(assistant_view(*seq, *at, message)),
-            Item::User { .. } | Item::Note { .. } => {
-                item_views(session, item, &|_| ToolView::default())
+            Item::User { .. }
+            | Item::Note { .. }
+            | Item::Compacted { .. }
+            | Item::Rewound { .. } => {
+                item_views(session, item, in_flight, &|_| ToolView::default())
                     .into_iter()
                     .next()
             }
@@ -227,7 +259,11 @@ pub(crate) fn title(session: &Session) -> String {
         .iter()
         .find_map(|item| match item {
             Item::User { text, .. } => Some(text),
-            Item::Note { .. } | Item::Assistant { .. } | Item::Retry { .. } => None,
+            Item::Note { .. }
+            | Item::Assistant { .. }
+            | Item::Retry { .. }
+            | Item::Compacted { .. }
+            | Item::Rewound { .. } => None,
         })
         .map(|text| {
             let line = text.lines().next().unwrap_or_default();

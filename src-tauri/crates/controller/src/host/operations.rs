@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use holdfast_api::ApiError;
+use holdfast_api::history::{CompactionStarted, Rewind, RewindReply};
 use holdfast_api::host::{Selector, SessionHost};
 use holdfast_api::recovery::ToolRecoverySnapshot;
 use holdfast_api::session::{
@@ -97,6 +98,21 @@ impl SessionHost for Host {
             handle.stop_requested();
         }
         Ok(stopped)
+    }
+
+    async fn compact(&self, selector: &Selector) -> Result<CompactionStarted, ApiError> {
+        self.select(selector).await?.ask(Command::Compact).await
+    }
+
+    async fn rewind(&self, selector: &Selector, request: Rewind) -> Result<RewindReply, ApiError> {
+        self.select(selector)
+            .await?
+            .ask(|reply| Command::Rewind(request, reply))
+            .await
+    }
+
+    async fn fork(&self, selector: &Selector) -> Result<CreatedSession, ApiError> {
+        self.copied(selector).await
     }
 
     async fn pending_prompts(&self, selector: &Selector) -> Result<Vec<PendingPrompt>, ApiError> {

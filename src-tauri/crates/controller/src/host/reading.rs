@@ -23,9 +23,14 @@ impl Host {
             holdfast_journal::read_only(&folder, session_id).map_err(|error| api_error(&error))?;
         let session = fold(&read.entries);
         let nothing = InFlight::new();
-        Ok(views::items(&session, 0..session.items.len(), |call| {
-            let read_only = !self.shared.is_mutating(&call.proposed);
-            views::tool_view(&session, call, &nothing, read_only)
-        }))
+        Ok(views::items(
+            &session,
+            &nothing,
+            0..session.items.len(),
+            |call| {
+                let read_only = !self.shared.is_mutating(&call.proposed);
+                views::tool_view(&session, call, &nothing, read_only)
+            },
+        ))
     }
 }

@@ -19,6 +19,8 @@ mod faults;
 #[cfg(target_os = "linux")]
 mod healing;
 #[cfg(target_os = "linux")]
+mod history;
+#[cfg(target_os = "linux")]
 mod pipeline;
 #[cfg(target_os = "linux")]
 mod questions;

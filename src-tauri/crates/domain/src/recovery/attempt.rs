@@ -113,6 +113,8 @@ pub struct Attempt {
     pub resolved_at: Option<u64>,
     /// The real result.
     pub result: Option<ToolResult>,
+    /// Place of the result in the log; 0 without one.
+    pub result_seq: u64,
     /// A real result that came after a person's resolution.
     pub late: Option<ToolResult>,
     /// Words about the effect.
@@ -156,6 +158,7 @@ impl Attempt {
             finished_at: None,
             resolved_at: None,
             result: None,
+            result_seq: 0,
             late: None,
             effect_summary: String::new(),
             resolution: None,

@@ -11,7 +11,8 @@ use super::lifecycle::AttemptState;
 use super::process::{ExitReceipt, ProcessEvidence, Straggler, outcome_of};
 use super::publication::PublicationEvidence;
 use crate::transcript::record::{
-    AttemptChanged, AttemptPresumed, NotStarted, PromptAsked, Record, Restarted, TurnEnded,
+    AttemptChanged, AttemptPresumed, JobEnded, NotStarted, PromptAsked, Record, Restarted,
+    TurnEnded,
 };
 use crate::transcript::session::Session;
 
@@ -27,6 +28,8 @@ pub struct Damage {
 /// What was looked up before the decision.
 #[derive(Debug, Clone, Default)]
 pub struct Findings {
+    /// The session's own id. An attempt of another one came here by a copy (TR-06).
+    pub session_id: String,
     /// Present boot.
     pub boot_id: String,
     /// What the effect folders of open supervised attempts showed, by attempt id.
@@ -102,14 +105,14 @@ pub fn plan(session: &Session, findings: &Findings) -> Vec<RestartStep> {
         if session.attempt(orphan).is_none() {
             steps.push(presumed(
                 Identity {
-                    session_id: session.header.session_id.clone(),
+                    session_id: own_id(session, findings).to_owned(),
                     turn_id: String::new(),
                     step: 0,
                     call_id: String::new(),
                     canonical_tool: "shell".to_owned(),
                     argument_digest: String::new(),
                     attempt_id: orphan.clone(),
-                    resource_scope: format!("session:{}", session.header.session_id),
+                    resource_scope: format!("session:{}", own_id(session, findings)),
                 },
                 "an effect folder without a receipt in the log was found",
                 true,
@@ -163,6 +166,9 @@ fn plan_attempt(
     steps: &mut Vec<RestartStep>,
 ) {
     let id = &attempt.identity.attempt_id;
+    if is_of_another_session(findings, attempt) {
+        return plan_copied(attempt, steps);
+    }
     if attempt.result.is_some() {
         if attempt.job {
             steps.push(RestartStep::Reattach {
@@ -199,6 +205,67 @@ fn plan_attempt(
         | AttemptState::NotStarted
         | AttemptState::Interrupted => {}
     }
+}
+
+/// TR-06: its executor, if it lives, belongs to the session that this one was copied from, and so
+/// does its effect folder: nothing can be looked at, fenced or concluded from here. Where it is
+/// open it blocks here too.
+fn plan_copied(attempt: &Attempt, steps: &mut Vec<RestartStep>) {
+    if attempt.job {
+        let ended = JobEnded {
+            attempt_id: attempt.identity.attempt_id.clone(),
+            reason: "what it left running belongs to the session that this one was copied from"
+                .to_owned(),
+        };
+        steps.push(RestartStep::Record(ended.into()));
+    }
+    match (attempt.state, attempt.read_only) {
+        (
+            AttemptState::Pending
+            | AttemptState::Started
+            | AttemptState::Running
+            | AttemptState::Unknown,
+            true,
+        ) => steps.push(changed(
+            attempt,
+            AttemptState::Cancelled,
+            "the session was copied while it ran; it has no effect",
+            &[],
+        )),
+        (AttemptState::Pending | AttemptState::Started | AttemptState::Running, false) => {
+            unknown_once(
+                attempt,
+                "the session was copied while it ran; what became of it is recorded in the \
+                 session that this one was copied from",
+                &[],
+                steps,
+            );
+        }
+        (
+            AttemptState::Unknown
+            | AttemptState::Completed
+            | AttemptState::Failed
+            | AttemptState::Cancelled
+            | AttemptState::NotStarted
+            | AttemptState::Interrupted
+            | AttemptState::UserConfirmed
+            | AttemptState::UserDismissed,
+            _,
+        ) => {}
+    }
+}
+
+/// The header of a copy names the session that it was copied from.
+fn own_id<'a>(session: &'a Session, findings: &'a Findings) -> &'a str {
+    if findings.session_id.is_empty() {
+        &session.header.session_id
+    } else {
+        &findings.session_id
+    }
+}
+
+fn is_of_another_session(findings: &Findings, attempt: &Attempt) -> bool {
+    !findings.session_id.is_empty() && attempt.identity.session_id != findings.session_id
 }
 
 /// A receipt without a start record. What the effect folder proves goes before what the log lacks.
@@ -423,7 +490,7 @@ fn presume_lost_receipts(session: &Session, findings: &Findings, steps: &mut Vec
         if call.attempt_id.is_none() && damaged && mutating {
             steps.push(presumed(
                 Identity {
-                    session_id: session.header.session_id.clone(),
+                    session_id: own_id(session, findings).to_owned(),
                     turn_id: call.turn_id.clone(),
                     step: call.step,
                     call_id: call.proposed.call_id.clone(),
@@ -431,13 +498,13 @@ fn presume_lost_receipts(session: &Session, findings: &Findings, steps: &mut Vec
                     argument_digest: String::new(),
                     // The same damage gives the same id, so that a second restart adds nothing.
                     attempt_id: crate::canonical::sha256_hex(
-                        format!("{}/{}", session.header.session_id, call.proposed.call_id)
+                        format!("{}/{}", own_id(session, findings), call.proposed.call_id)
                             .as_bytes(),
                     )
                     .chars()
                     .take(32)
                     .collect(),
-                    resource_scope: format!("session:{}", session.header.session_id),
+                    resource_scope: format!("session:{}", own_id(session, findings)),
                 },
                 "the log is damaged behind this call; whether it ran can't be known",
                 false,

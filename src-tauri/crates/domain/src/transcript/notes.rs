@@ -4,7 +4,7 @@
 //! Guarantee: texts name tool, time and meaning, never arguments; they are stored when first sent.
 
 use super::record::{CallRefused, HostNote, Record, SyntheticResult, ToolResult};
-use super::session::{Call, Session};
+use super::session::{Call, Session, Sight};
 use crate::recovery::attempt::{Attempt, Resolution};
 use crate::recovery::lifecycle::AttemptState;
 use crate::recovery::process::EndedBy;
@@ -95,16 +95,21 @@ pub fn host_note(session: &Session) -> Option<HostNote> {
 }
 
 /// The model's knowledge of the attempt may be behind: it was told "unknown", or that a failure
-/// left the effect open, or nothing at all since the call is not in its transcript. What a retry
-/// came to is told with the attempt that it took the place of.
+/// left the effect open, or nothing at all since the call is not in its transcript, or not any more
+/// (TR-22). What a retry came to is told with the attempt that it took the place of.
 fn was_told_less(session: &Session, attempt: &Attempt) -> bool {
     if attempt.retry_of.is_some() {
         return false;
     }
+    let decided = attempt.resolution.is_some() || attempt.superseded_by.is_some();
     attempt.synthetic_sent
         || attempt.late.is_some()
         || attempt.result.as_ref().is_some_and(Session::failed_open)
-        || (attempt.resolution.is_some() && session.call(&attempt.identity.call_id).is_none())
+        || match session.sight(&attempt.identity.call_id) {
+            Sight::InView => false,
+            Sight::Never => decided,
+            Sight::UpTo(seen) => decided || (attempt.is_recovered() && attempt.result_seq > seen),
+        }
 }
 
 /// What is known now, in words; `None` when that is no more than the model was told.

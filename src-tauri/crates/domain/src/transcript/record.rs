@@ -12,6 +12,10 @@ use crate::recovery::identity::Identity;
 use crate::recovery::lifecycle::AttemptState;
 use crate::recovery::process::{ExitReceipt, Straggler};
 
+mod history;
+
+pub use history::{Compacted, Rewound};
+
 /// A record with its place in the log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
@@ -133,6 +137,10 @@ records! {
     HostNote = "host_note",
     /// A turn's end.
     TurnEnded = "turn_ended",
+    /// A summary takes the place of the conversation so far in a model's view.
+    Compacted = "compacted",
+    /// The conversation was taken back to before a person's message.
+    Rewound = "rewound",
     /// A host opened the log and found something open.
     Restarted = "restarted",
     /// TR-48: a failed batch was cut off.

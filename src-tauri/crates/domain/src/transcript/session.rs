@@ -14,6 +14,9 @@ use crate::recovery::barrier::InFlight;
 use crate::recovery::lifecycle::AttemptState;
 
 mod fold;
+mod history;
+
+pub use history::{Kept, Sight};
 
 /// A proposed call and what became of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +35,8 @@ pub struct Call {
     pub refusal: Option<(String, String)>,
     /// What a model was told in place of a missing result.
     pub synthetic: Option<String>,
+    /// The call was taken back: place of the last thing that a model had said by then (TR-22).
+    pub rewound: Option<u64>,
 }
 
 /// An element of the transcript, in order.
@@ -56,6 +61,8 @@ pub enum Item {
         at: u64,
         /// Text as sent.
         text: String,
+        /// Attempts that it tells about.
+        attempts: Vec<String>,
     },
     /// The model's message; its calls follow it.
     Assistant {
@@ -75,6 +82,54 @@ pub enum Item {
         /// Our id of the repeated call.
         call_id: String,
     },
+    /// For a model, this takes the place of what is before it.
+    Compacted {
+        /// Place in the log.
+        seq: u64,
+        /// Unix milliseconds.
+        at: u64,
+        /// Last record that the summary speaks for.
+        upto_seq: u64,
+        /// The summary.
+        summary: String,
+    },
+    /// What stood here was taken back. No model sees this.
+    Rewound {
+        /// Place in the log.
+        seq: u64,
+        /// Unix milliseconds.
+        at: u64,
+        /// Record of the message that was taken back with all that followed.
+        to_seq: u64,
+        /// Who asked for it.
+        reason: String,
+    },
+}
+
+impl Item {
+    /// Place in the log.
+    pub fn seq(&self) -> u64 {
+        match self {
+            Self::User { seq, .. }
+            | Self::Note { seq, .. }
+            | Self::Assistant { seq, .. }
+            | Self::Retry { seq, .. }
+            | Self::Compacted { seq, .. }
+            | Self::Rewound { seq, .. } => *seq,
+        }
+    }
+
+    /// The model's message, if it is one.
+    pub fn assistant(&self) -> Option<&AssistantMessage> {
+        match self {
+            Self::Assistant { message, .. } => Some(message),
+            Self::User { .. }
+            | Self::Note { .. }
+            | Self::Retry { .. }
+            | Self::Compacted { .. }
+            | Self::Rewound { .. } => None,
+        }
+    }
 }
 
 /// A turn.
@@ -147,6 +202,8 @@ pub struct Session {
     pub file_checkpoints: BTreeMap<String, FileCheckpoint>,
     /// Kinds found that this version does not know.
     pub unknown_kinds: BTreeSet<String>,
+    /// Last record for which a summary stands in a model's view; 0 without one.
+    pub compacted_upto: u64,
     calls: HashMap<String, Call>,
     attempts: BTreeMap<String, Attempt>,
     order: Vec<String>,
@@ -220,10 +277,7 @@ impl Session {
         self.items
             .iter()
             .rev()
-            .find_map(|item| match item {
-                Item::Assistant { message, .. } => Some(message),
-                Item::User { .. } | Item::Note { .. } | Item::Retry { .. } => None,
-            })
+            .find_map(Item::assistant)
             .filter(|message| Some(message.turn_id.as_str()) == turn_id)
             .map(|message| {
                 message
@@ -239,10 +293,7 @@ impl Session {
     pub fn unanswered(&self) -> Vec<&Call> {
         self.items
             .iter()
-            .filter_map(|item| match item {
-                Item::Assistant { message, .. } => Some(message),
-                Item::User { .. } | Item::Note { .. } | Item::Retry { .. } => None,
-            })
+            .filter_map(Item::assistant)
             .flat_map(|message| &message.calls)
             .filter(|call| self.answer(&call.call_id).is_none())
             .filter_map(|call| self.call(&call.call_id))

@@ -7,18 +7,45 @@ use crate::canonical::{ArgumentError, check_arguments};
 /// What a partial answer ends with in the model's view.
 const PARTIAL_MARK: &str = "\n\n[this answer was cut short before it was complete]";
 
-/// The messages of the next request. A later view starts with an earlier one, since items are only
-/// ever added and every text comes from a stored record.
+/// How a summary begins in the model's view.
+const SUMMARY_MARK: &str = "[host] The conversation up to here was compacted. This summary of it \
+                            stands in its place:\n\n";
+
+/// What a model is asked for at a compaction, behind the conversation.
+pub const SUMMARY_REQUEST: &str = "[host] The conversation is about to be compacted: your next \
+    answer will stand in place of everything above it. Write a summary from which the work can go \
+    on without the rest: the person's aims and wishes in their own words where they matter, what \
+    was decided, what was changed in which files and which commands were run with what outcome, \
+    what is known about calls whose outcome was unknown, what is open. State as fact only what a \
+    tool's result or the person said; keep what is unknown as unknown. Call no tool. Answer with \
+    the summary alone.";
+
+/// The request for a summary of all that the model was told so far.
+pub fn summary_request(session: &Session) -> Vec<OutboundMessage> {
+    let mut messages = outbound(session);
+    messages.push(OutboundMessage::User {
+        text: SUMMARY_REQUEST.to_owned(),
+    });
+    messages
+}
+
+/// The messages of the next request. Between compactions and rewinds a later view starts with an
+/// earlier one, since items are only added and every text comes from a stored record.
 pub fn outbound(session: &Session) -> Vec<OutboundMessage> {
     let mut messages = Vec::new();
     if let Some(text) = &session.system_prompt {
         messages.push(OutboundMessage::System { text: text.clone() });
     }
-    for item in &session.items {
+    messages.extend(session.summary().map(|summary| OutboundMessage::User {
+        text: format!("{SUMMARY_MARK}{summary}"),
+    }));
+    let upto = session.compacted_upto;
+    for item in session.items.iter().filter(|item| item.seq() > upto) {
         match item {
             Item::User { text, .. } | Item::Note { text, .. } => {
                 messages.push(OutboundMessage::User { text: text.clone() });
             }
+            Item::Compacted { .. } | Item::Rewound { .. } => {}
             Item::Assistant { message, .. } => {
                 if message.text.is_empty() && message.calls.is_empty() {
                     continue;

@@ -8,9 +8,9 @@ use holdfast_domain::recovery::identity::Identity;
 use holdfast_domain::recovery::lifecycle::AttemptState;
 use holdfast_domain::recovery::process::{EndedBy, ExitReceipt, Straggler, TreeProof};
 use holdfast_domain::transcript::record::{
-    AssistantMessage, AttemptChanged, Entry, Inspected, NotStarted, ProposedCall, Receipt, Record,
-    Resolved, ResultSource, SessionCreated, ToolResult, ToolStarted, TurnEnded, TurnStarted,
-    UserMessage,
+    AssistantMessage, AttemptChanged, Compacted, Entry, Inspected, NotStarted, ProposedCall,
+    Receipt, Record, Resolved, ResultSource, Rewound, SessionCreated, ToolResult, ToolStarted,
+    TurnEnded, TurnStarted, UserMessage,
 };
 use holdfast_domain::transcript::session::Session;
 
@@ -110,6 +110,34 @@ impl Log {
 
     pub(crate) fn resolve(&mut self, attempt_id: &str, resolution: Resolution) -> &mut Self {
         self.add(resolved(attempt_id, resolution))
+    }
+
+    /// A summary in place of all so far.
+    pub(crate) fn compact(&mut self) -> &mut Self {
+        let upto_seq = self.session.last_seq;
+        self.add(Compacted {
+            upto_seq,
+            summary: format!("summary of all up to {upto_seq}"),
+            usage: None,
+        })
+    }
+
+    /// The place of a turn's message.
+    pub(crate) fn message_of(&self, turn: &str) -> u64 {
+        let meant = |entry: &&Entry| match &entry.record {
+            Record::UserMessage(message) => message.turn_id == turn,
+            _ => false,
+        };
+        self.entries.iter().find(meant).unwrap().seq
+    }
+
+    /// Back to before a turn's message.
+    pub(crate) fn rewind(&mut self, turn: &str) -> &mut Self {
+        let to_seq = self.message_of(turn);
+        self.add(Rewound {
+            to_seq,
+            reason: "person".to_owned(),
+        })
     }
 
     pub(crate) fn end(&mut self, turn_id: &str, status: &str) -> &mut Self {

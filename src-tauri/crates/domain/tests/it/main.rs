@@ -7,6 +7,7 @@ mod arguments;
 mod barrier;
 mod display;
 mod fold;
+mod history;
 mod identity;
 mod log;
 mod model;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_domain::recovery::attempt::Resolution;
+use holdfast_domain::recovery::attempt::{Attempt, Resolution};
 use holdfast_domain::recovery::barrier;
 use holdfast_domain::recovery::lifecycle::AttemptState;
 use holdfast_domain::recovery::process::{EndedBy, ExitReceipt, ProcessEvidence, TreeProof};
@@ -12,11 +12,11 @@ use holdfast_domain::transcript::next::{Next, next};
 use holdfast_domain::transcript::notes::{closing, closings, host_note};
 use holdfast_domain::transcript::outbound::OutboundMessage;
 use holdfast_domain::transcript::record::{
-    AssistantMessage, CallRefused, ProposedCall, Record, SettingsChanged, Superseded, SystemPrompt,
-    TurnStarted,
+    AssistantMessage, CallRefused, Compacted, Entry, ProposedCall, Record, Rewound,
+    SettingsChanged, Superseded, SystemPrompt, TurnStarted,
 };
-use holdfast_domain::transcript::session::Session;
-use holdfast_domain::transcript::view::{check_pairing, outbound};
+use holdfast_domain::transcript::session::{Item, Session};
+use holdfast_domain::transcript::view::{check_pairing, outbound, summary_request};
 use proptest::prelude::*;
 
 use crate::log::{Log, changed, exit, inspected, open_failure, process, receipt, result};
@@ -37,6 +37,8 @@ struct Host<'a> {
     requests: u32,
     answers: BTreeMap<String, String>,
     by_person: BTreeMap<String, AttemptState>,
+    /// A person compacts and rewinds too.
+    rewrites: bool,
 }
 
 impl<'a> Host<'a> {
@@ -56,6 +58,7 @@ impl<'a> Host<'a> {
             requests: 0,
             answers: BTreeMap::new(),
             by_person: BTreeMap::new(),
+            rewrites: false,
         }
     }
 
@@ -117,6 +120,9 @@ impl<'a> Host<'a> {
     }
 
     fn between_turns(&mut self) -> Option<()> {
+        if self.rewrites && self.roll(4)? == 0 {
+            return self.rewrite();
+        }
         let open = self.open_attempts();
         match (self.roll(7)?, open.first()) {
             (0, Some(id)) => {
@@ -154,6 +160,53 @@ impl<'a> Host<'a> {
                 self.check();
             }
         }
+        Some(())
+    }
+
+    /// TR-22: a compaction or a rewind; what the next request begins with is another from here on.
+    fn rewrite(&mut self) -> Option<()> {
+        let before: Vec<Attempt> = self.log.session.attempts().cloned().collect();
+        let messages: Vec<u64> = self
+            .log
+            .session
+            .items
+            .iter()
+            .filter(|item| matches!(item, Item::User { .. }))
+            .map(Item::seq)
+            .collect();
+        let rewind = self.roll(2)? == 0;
+        let place = usize::from(self.roll(8)?);
+        match messages.iter().rev().nth(place) {
+            Some(to_seq) if rewind => self.add(Rewound {
+                to_seq: *to_seq,
+                reason: "person".to_owned(),
+            }),
+            _ => {
+                for record in closings(&self.log.session) {
+                    self.add(record);
+                }
+                assert_eq!(check_pairing(&summary_request(&self.log.session)), Ok(()));
+                self.add(Compacted {
+                    upto_seq: self.log.session.last_seq,
+                    summary: format!("summary {}", self.log.session.last_seq),
+                    usage: None,
+                });
+            }
+        }
+        self.sent = Vec::new();
+        // Told again, or answered before the summary was asked for: nothing else may differ.
+        let after: Vec<Attempt> = self.log.session.attempts().cloned().collect();
+        let kept = |attempts: Vec<Attempt>| -> Vec<Attempt> {
+            attempts
+                .into_iter()
+                .map(|attempt| Attempt {
+                    told: false,
+                    synthetic_sent: false,
+                    ..attempt
+                })
+                .collect()
+        };
+        assert_eq!(kept(before), kept(after));
         Some(())
     }
 
@@ -387,22 +440,55 @@ proptest! {
     fn tr_15_what_was_sent_stays_a_prefix_and_every_answer_stays(
         dice in prop::collection::vec(any::<u8>(), 20..400),
     ) {
-        let mut host = Host::new(&dice);
-        host.run();
-        // A reload of the same records shows the same.
-        let reloaded = Session::from_entries(&host.log.entries);
-        prop_assert_eq!(outbound(&reloaded), outbound(&host.log.session));
-        let states = |session: &Session| -> Vec<_> { session.attempts().cloned().collect() };
-        prop_assert_eq!(states(&reloaded), states(&host.log.session));
-        // Whatever is open, a new message can be sent.
-        for record in closings(&host.log.session) {
-            host.add(record);
-        }
-        if let Some(note) = host_note(&host.log.session) {
-            host.add(note);
-        }
-        host.log.turn("last");
-        host.send();
-        prop_assert!(host.requests > 0);
+        session_of(&dice, false)?;
     }
+
+    #[test]
+    fn tr_22_compactions_and_rewinds_keep_every_receipt_and_every_answer(
+        dice in prop::collection::vec(any::<u8>(), 20..600),
+    ) {
+        session_of(&dice, true)?;
+    }
+}
+
+fn session_of(dice: &[u8], rewrites: bool) -> Result<(), TestCaseError> {
+    let mut host = Host::new(dice);
+    host.rewrites = rewrites;
+    host.run();
+    // A reload of the same records shows the same.
+    let reloaded = Session::from_entries(&host.log.entries);
+    prop_assert_eq!(outbound(&reloaded), outbound(&host.log.session));
+    let states = |session: &Session| -> Vec<_> { session.attempts().cloned().collect() };
+    prop_assert_eq!(states(&reloaded), states(&host.log.session));
+    // Wherever a crash cuts the log: a message can be sent behind it, and every receipt counts.
+    let mut cut = Session::default();
+    for entry in &host.log.entries {
+        cut.apply(entry);
+        if rewrites && entry.seq % 7 == 0 {
+            let mut next = cut.clone();
+            for (place, record) in closings(&cut).into_iter().enumerate() {
+                let (seq, at) = (entry.seq + place as u64 + 1, entry.at);
+                next.apply(&Entry { seq, at, record });
+            }
+            prop_assert_eq!(check_pairing(&outbound(&next)), Ok(()));
+            let receipts = host.log.entries.iter().filter(|one| one.seq <= entry.seq);
+            for one in receipts {
+                if let Record::Receipt(receipt) = &one.record {
+                    prop_assert!(cut.attempt(&receipt.identity.attempt_id).is_some());
+                }
+            }
+        }
+    }
+    // Whatever is open, a new message can be sent, and what is learnt is told once.
+    for record in closings(&host.log.session) {
+        host.add(record);
+    }
+    if let Some(note) = host_note(&host.log.session) {
+        host.add(note);
+    }
+    prop_assert_eq!(host_note(&host.log.session), None);
+    host.log.turn("last");
+    host.send();
+    prop_assert!(host.requests > 0);
+    Ok(())
 }

@@ -185,6 +185,17 @@ fn one_of_each() -> Vec<Record> {
             message: ODD.to_owned(),
         }
         .into(),
+        Compacted {
+            upto_seq: 4,
+            summary: ODD.to_owned(),
+            usage: Some(Usage::default()),
+        }
+        .into(),
+        Rewound {
+            to_seq: 400,
+            reason: ODD.to_owned(),
+        }
+        .into(),
         Restarted {
             boot_id: "boot".to_owned(),
             attempts: vec!["a".to_owned()],
@@ -235,7 +246,7 @@ fn tr_45_a_known_kind_that_does_not_fit_is_kept_as_it_is() {
             json!([1]),
             json!({"attempt_id": {}, "turn_id": [], "text": 1,
             "identity": 1, "prompt_id": 1, "result": 1, "session_id": 1, "title": 1,
-            "not_started": 1, "boot_id": 1}),
+            "not_started": 1, "boot_id": 1, "summary": 1, "to_seq": "x"}),
         ] {
             // A struct of which every field has a default also reads from an array.
             let record = Record::parse(kind, &payload.to_string());

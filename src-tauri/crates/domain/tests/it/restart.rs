@@ -174,6 +174,7 @@ fn tr_14_tr_18_every_state_every_finding_every_damage() {
                     let at = log.attempt("a").receipt_seq;
                     let last = log.session.last_seq;
                     let findings = Findings {
+                        session_id: String::new(),
                         boot_id: "boot-2".to_owned(),
                         processes: evidence
                             .iter()

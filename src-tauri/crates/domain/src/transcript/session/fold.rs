@@ -10,7 +10,7 @@ use crate::recovery::identity::Identity;
 use crate::recovery::lifecycle::AttemptState;
 use crate::transcript::record::{
     AssistantMessage, AttemptChanged, CallRefused, Entry, PromptAnswered, PromptAsked,
-    ProposedCall, Receipt, Record, Superseded, SyntheticResult, ToolResult, ToolStarted,
+    ProposedCall, Receipt, Record, Superseded, SyntheticResult, ToolResult, ToolStarted, Usage,
 };
 
 impl Session {
@@ -89,7 +89,7 @@ impl Session {
             Record::NotStarted(not_started) => {
                 self.not_started(&not_started.attempt_id, &not_started.reason, entry.at);
             }
-            Record::ToolResult(result) => self.result(result, entry.at),
+            Record::ToolResult(result) => self.result(entry, result),
             Record::AttemptChanged(change) => self.changed(change, entry.at),
             Record::AttemptPresumed(presumed) => {
                 let mut attempt = Attempt::new(presumed.identity.clone(), false, entry.seq);
@@ -130,6 +130,7 @@ impl Session {
                     seq: entry.seq,
                     at: entry.at,
                     text: note.text.clone(),
+                    attempts: note.attempts.clone(),
                 });
             }
             Record::TurnEnded(ended) => {
@@ -137,6 +138,8 @@ impl Session {
                     turn.ended = Some(ended.clone());
                 }
             }
+            Record::Compacted(compacted) => self.compacted(entry, compacted),
+            Record::Rewound(rewound) => self.rewound(entry, rewound),
             Record::Restarted(restarted) => {
                 for id in &restarted.attempts {
                     if let Some(attempt) = self.attempts.get_mut(id) {
@@ -159,7 +162,7 @@ impl Session {
         self.turn.as_mut().filter(|turn| turn.id == turn_id)
     }
 
-    fn prompt_closed(&mut self) {
+    pub(super) fn prompt_closed(&mut self) {
         self.approved = None;
         if let Some(prompt) = self.prompt.take() {
             self.answered.insert(prompt.prompt_id);
@@ -190,12 +193,7 @@ impl Session {
             turn.started = true;
             turn.steps = turn.steps.max(message.step);
         }
-        if let Some(usage) = message.usage {
-            self.usage.input += usage.input;
-            self.usage.output += usage.output;
-            self.usage.cached_input += usage.cached_input;
-            self.usage.reasoning += usage.reasoning;
-        }
+        self.spent(message.usage);
         for proposed in &message.calls {
             self.calls
                 .entry(proposed.call_id.clone())
@@ -207,6 +205,7 @@ impl Session {
                     attempt_id: None,
                     refusal: None,
                     synthetic: None,
+                    rewound: None,
                 });
         }
         self.items.push(Item::Assistant {
@@ -214,6 +213,15 @@ impl Session {
             at: entry.at,
             message: message.clone(),
         });
+    }
+
+    pub(super) fn spent(&mut self, usage: Option<Usage>) {
+        if let Some(usage) = usage {
+            self.usage.input += usage.input;
+            self.usage.output += usage.output;
+            self.usage.cached_input += usage.cached_input;
+            self.usage.reasoning += usage.reasoning;
+        }
     }
 
     /// The first record of an attempt counts; a second one could undo what a person said.
@@ -360,6 +368,7 @@ impl Session {
             attempt_id: Some(superseded.by.clone()),
             refusal: None,
             synthetic: None,
+            rewound: None,
         };
         self.calls.insert(call_id.clone(), call);
         self.items.push(Item::Retry {
@@ -406,7 +415,7 @@ impl Session {
         }
     }
 
-    fn result(&mut self, result: &ToolResult, at: u64) {
+    fn result(&mut self, entry: &Entry, result: &ToolResult) {
         let Some(attempt) = self.attempts.get_mut(&result.attempt_id) else {
             return;
         };
@@ -437,7 +446,8 @@ impl Session {
             .as_ref()
             .is_some_and(|exit| !exit.survivors.is_empty());
         attempt.stragglers = Vec::new();
-        attempt.finished_at = Some(at);
+        attempt.finished_at = Some(entry.at);
+        attempt.result_seq = entry.seq;
         attempt.result = Some(result.clone());
         self.is_news(&result.attempt_id);
     }
