@@ -1,9 +1,10 @@
 //! Commands about sessions: the list, messages, Stop, questions, the transcript and jobs.
 
 use holdfast_api::app::{
-    CancelReply, Nothing, Tab, TabApprove, TabAttempt, TabCancel, TabJob, TabPage, TabSubmit,
+    CancelReply, Nothing, Tab, TabApprove, TabAttempt, TabCancel, TabJob, TabPage, TabRewind, TabSubmit,
 };
-use holdfast_api::desktop::{OpenSession, SessionChange};
+use holdfast_api::desktop::{OpenSession, SessionChange, TabView};
+use holdfast_api::history::{CompactionStarted, RewindReply};
 use holdfast_api::session::{Job, PendingPrompt, SessionsPage, SessionsQuery, Submitted};
 use holdfast_api::transcript::{DiffReply, OutputPage, TranscriptPage, TranscriptSnapshot};
 
@@ -20,6 +21,12 @@ commands! {
     submit(TabSubmit) -> Submitted;
     /// Stop.
     cancel(TabCancel) -> CancelReply;
+    /// Asks the model for a summary, which then stands in place of the conversation so far.
+    compact(Tab) -> CompactionStarted;
+    /// Takes the conversation back to before a message; files and commands stay as they are.
+    rewind(TabRewind) -> RewindReply;
+    /// A copy of a session, in a new tab.
+    fork_session(OpenSession) -> TabView;
     /// Questions that wait for a person.
     pending_prompts(Tab) -> Vec<PendingPrompt>;
     /// Answers a question, once.

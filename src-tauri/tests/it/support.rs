@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use holdfast_api::app::*;
 use holdfast_api::desktop::*;
+use holdfast_api::history::{CompactionStarted, RewindReply};
 use holdfast_api::recovery::ToolRecoverySnapshot;
 use holdfast_api::session::{Job, PendingPrompt, SessionsPage, SessionsQuery, Submitted};
 use holdfast_api::transcript::{DiffReply, OutputPage, TranscriptPage, TranscriptSnapshot};
@@ -125,6 +126,7 @@ pub(crate) fn request(operation: &str) -> Value {
         | "select_tab"
         | "pending_prompts"
         | "transcript_snapshot"
+        | "compact"
         | "jobs" => json!({ "tabId": "t1" }),
         "resolve_tool_recovery_for_tab" => json!({
             "tabId": "t1",
@@ -138,7 +140,7 @@ pub(crate) fn request(operation: &str) -> Value {
             },
         }),
         "new_session" => json!({ "workspaceRoot": "/w", "model": "demo/demo", "mode": "ask" }),
-        "open_session" | "delete_session" => json!({ "sessionId": "s1" }),
+        "open_session" | "delete_session" | "fork_session" => json!({ "sessionId": "s1" }),
         "save_draft" => json!({ "tabId": "t1", "text": "half a thought" }),
         "open_project" | "remove_project" => json!({ "path": "/w" }),
         "list_sessions" => serde_json::to_value(SessionsQuery::default()).unwrap(),
@@ -146,6 +148,7 @@ pub(crate) fn request(operation: &str) -> Value {
             json!({ "sessionId": "s1", "title": "New", "mode": null, "model": null, "archived": null })
         }
         "submit" => json!({ "tabId": "t1", "input": "go on", "submissionId": "k1" }),
+        "rewind" => json!({ "tabId": "t1", "seq": 7.0 }),
         "cancel" => json!({ "tabId": "t1", "turnId": "u1" }),
         "approve" => json!({
             "tabId": "t1", "id": "q1", "generation": 3, "allow": true, "scope": "once", "reason": "",

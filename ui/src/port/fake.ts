@@ -48,6 +48,7 @@ export function createFakePort(scene: Scene): FakePort {
         return { projects: scene.projects };
       case 'new_session':
       case 'open_session':
+      case 'fork_session':
       case 'start_demo':
         return scene.layout.tabs[0];
       case 'list_sessions':
@@ -60,6 +61,10 @@ export function createFakePort(scene: Scene): FakePort {
         return { items: [], before: null };
       case 'submit':
         return { turnId: 'turn', duplicate: false };
+      case 'compact':
+        return { turnId: 'compaction' };
+      case 'rewind':
+        return { text: '', kept: [] };
       case 'cancel':
         return { alreadyEnded: false };
       case 'diff':

@@ -26,6 +26,9 @@ export const OPERATIONS = [
   'delete_session',
   'submit',
   'cancel',
+  'compact',
+  'rewind',
+  'fork_session',
   'pending_prompts',
   'approve',
   'transcript_snapshot',
@@ -65,6 +68,9 @@ export interface Operations {
   deleteSession(request: wire.OpenSession): Promise<wire.Nothing>;
   submit(request: wire.TabSubmit): Promise<wire.Submitted>;
   cancel(request: wire.TabCancel): Promise<wire.CancelReply>;
+  compact(request: wire.Tab): Promise<wire.CompactionStarted>;
+  rewind(request: wire.TabRewind): Promise<wire.RewindReply>;
+  forkSession(request: wire.OpenSession): Promise<wire.TabView>;
   pendingPrompts(request: wire.Tab): Promise<wire.PendingPrompt[]>;
   approve(request: wire.TabApprove): Promise<wire.Nothing>;
   transcriptSnapshot(request: wire.Tab): Promise<wire.TranscriptSnapshot>;

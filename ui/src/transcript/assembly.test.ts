@@ -66,6 +66,21 @@ function snapshotAfter(n: number): TranscriptSnapshot {
   return { items: [...whole.items].reverse(), live: whole.live, upTo: `e.${n}` };
 }
 
+test('what was taken back is gone, and what stands in its place follows', () => {
+  const assembly = new Assembly();
+  assembly.snapshot({ items: [], live: null, upTo: 'e.0' });
+  assembly.frames(TURN);
+  const first = assembly.items[0];
+  assembly.frames([
+    frame(17, { kind: 'message', item: message(9, 'user', 'and more') }, 9),
+    frame(18, { kind: 'rewound', toSeq: 9 }, 12),
+    frame(19, { kind: 'message', item: message(12, 'rewound', '') }, 12),
+  ]);
+  expect(assembly.items.at(-1)?.kind).toBe('rewound');
+  expect(assembly.items.some((item) => item.text === 'and more')).toBe(false);
+  expect(assembly.items[0]).toBe(first);
+});
+
 test('a whole turn gives its messages and calls in order, once each', () => {
   const assembly = new Assembly();
   assembly.snapshot({ items: [], live: null, upTo: 'e.0' });

@@ -148,6 +148,10 @@ export class Assembly {
         }
         this.#put(frame.item);
         break;
+      case 'rewound':
+        this.items = this.items.filter((item) => item.seq < frame.toSeq);
+        this.ending = null;
+        break;
       case 'usage':
         this.usage = frame.usage;
         break;

@@ -1,6 +1,7 @@
 //! What the demo model says and does next.
 
 use holdfast_domain::transcript::outbound::OutboundMessage;
+use holdfast_domain::transcript::view::SUMMARY_REQUEST;
 use serde_json::{Value, json};
 
 use super::NAME;
@@ -39,6 +40,9 @@ impl Turn {
 /// The reply to these messages.
 #[must_use]
 pub fn reply(messages: &[OutboundMessage]) -> ModelReply {
+    if asks_for_summary(messages) {
+        return summary(messages);
+    }
     let turn = match task(messages) {
         Some(task) => next(&Facts::read(&messages[task..])),
         None => introduction(),
@@ -73,6 +77,31 @@ pub fn reply(messages: &[OutboundMessage]) -> ModelReply {
         calls,
         finish_reason: finish_reason.to_owned(),
         model: NAME.to_owned(),
+    }
+}
+
+/// A summary of the conversation is asked for (`domain`'s `summary_request`).
+fn asks_for_summary(messages: &[OutboundMessage]) -> bool {
+    messages
+        .last()
+        .is_some_and(|last| matches!(last, OutboundMessage::User { text } if text == SUMMARY_REQUEST))
+}
+
+/// A script understands nothing of what was said, and says so.
+fn summary(messages: &[OutboundMessage]) -> ModelReply {
+    let text = "The scripted model `demo` can't summarise. What was said before this is no longer \
+                before it; ask it for its task anew.";
+    ModelReply {
+        usage: Some(Usage {
+            input: tokens(messages.iter().map(size_of).sum()),
+            output: tokens(text.len()),
+            cached_input: 0,
+            reasoning: 0,
+        }),
+        text: text.to_owned(),
+        finish_reason: "stop".to_owned(),
+        model: NAME.to_owned(),
+        ..ModelReply::default()
     }
 }
 
