@@ -1,7 +1,8 @@
 //! Commands about sessions: the list, messages, Stop, questions, the transcript and jobs.
 
 use holdfast_api::app::{
-    CancelReply, Nothing, Tab, TabApprove, TabAttempt, TabCancel, TabJob, TabPage, TabRewind, TabSubmit,
+    CancelReply, Nothing, Tab, TabApprove, TabAttempt, TabCancel, TabJob, TabPage, TabRewind,
+    TabSubmit,
 };
 use holdfast_api::desktop::{OpenSession, SessionChange, TabView};
 use holdfast_api::history::{CompactionStarted, RewindReply};

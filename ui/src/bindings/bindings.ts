@@ -141,6 +141,27 @@ export const commands = {
 	 */
 	cancel: (request: TabCancel) => __TAURI_INVOKE<CancelReply>("cancel", { request }),
 	/**
+	 *  Asks the model for a summary, which then stands in place of the conversation so far.
+	 * 
+	 *  # Errors
+	 *  As the operation says, with its code.
+	 */
+	compact: (request: Tab) => __TAURI_INVOKE<CompactionStarted>("compact", { request }),
+	/**
+	 *  Takes the conversation back to before a message; files and commands stay as they are.
+	 * 
+	 *  # Errors
+	 *  As the operation says, with its code.
+	 */
+	rewind: (request: TabRewind) => __TAURI_INVOKE<RewindReply>("rewind", { request }),
+	/**
+	 *  A copy of a session, in a new tab.
+	 * 
+	 *  # Errors
+	 *  As the operation says, with its code.
+	 */
+	forkSession: (request: OpenSession) => __TAURI_INVOKE<TabView>("fork_session", { request }),
+	/**
 	 *  Questions that wait for a person.
 	 * 
 	 *  # Errors
@@ -406,6 +427,12 @@ export type CancelReply = {
 	alreadyEnded: boolean,
 };
 
+/**  Reply to `POST /compact`: the model is asked for a summary now. */
+export type CompactionStarted = {
+	/**  What Stop names to stop it; its end is told as that turn's end. */
+	turnId: string,
+};
+
 /**  RS-25: something was missed: read everything again. */
 export type DesktopResync = Resync;
 
@@ -483,6 +510,13 @@ text: string } |
 { kind: "message"; 
 /**  As in the transcript. */
 item: TranscriptItem } | 
+/**
+ *  The conversation was taken back: what is at that place or behind it is no longer part of
+ *  it. The message that tells so follows.
+ */
+{ kind: "rewound"; 
+/**  Place in the log. */
+toSeq: number } | 
 /**  Tokens of one model request. */
 { kind: "usage"; 
 /**  Tokens. */
@@ -649,6 +683,18 @@ export type Job = {
 	kind: string,
 	/**  Stop was asked for. */
 	stopping: boolean,
+};
+
+/**  A call whose effect a rewind does not undo. */
+export type KeptEffect = {
+	/**  The attempt. */
+	attemptId: string,
+	/**  Tool name. */
+	tool: string,
+	/**  The file or the command. */
+	subject: string,
+	/**  The attempt's state now, as on every surface (TR-47). */
+	state: string,
 };
 
 /**  Tabs as they were left. */
@@ -883,6 +929,14 @@ export type RetryHint = {
 	code: string,
 	/**  The same in words; empty when allowed. */
 	reason: string,
+};
+
+/**  Reply to a rewind: durable. */
+export type RewindReply = {
+	/**  The message that was taken back, to be offered again. */
+	text: string,
+	/**  What stays as it was done: files and commands from that message on, in their order. */
+	kept: KeptEffect[],
 };
 
 /**  RS-18: a session as a tab has it, or one that runs without a tab (`tabId` empty). */
@@ -1156,6 +1210,14 @@ export type TabRecovery = {
 	request: ActionRequest,
 };
 
+/**  A rewind in a tab. */
+export type TabRewind = {
+	/**  Id of the tab. */
+	tabId: string,
+	/**  `seq` of the person's message that is taken back with all that follows it. */
+	seq: number,
+};
+
 /**  A message in a tab. */
 export type TabSubmit = {
 	/**  Id of the tab. */
@@ -1304,7 +1366,10 @@ export type TopicStatus =
 export type TranscriptItem = {
 	/**  Place in the log; a tool has that of its proposal, a retry its own. */
 	seq: number,
-	/**  `user`, `assistant`, `tool` or `note`. */
+	/**
+	 *  `user`, `assistant`, `tool`, `note`; `compacted`, where a summary (`text`) stands for all
+	 *  before it in the model's view; `rewound`, where messages were taken back.
+	 */
 	kind: string,
 	/**  Text. */
 	text?: string | null,
@@ -1318,6 +1383,8 @@ export type TranscriptItem = {
 	at: number,
 	/**  The model's message was cut short. */
 	partial?: boolean,
+	/**  Where messages were taken back: what they did and what stays done. */
+	kept?: KeptEffect[],
 };
 
 /**  A page, newest first. */

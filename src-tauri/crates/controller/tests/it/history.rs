@@ -634,3 +634,29 @@ fn tr_06_c26_a_copy_of_a_session_whose_command_runs_blocks_and_fences_nothing() 
     });
     assert_eq!(bench.ledger().lines(), ["effect"]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tr_01_the_sessions_own_log_alone_carries_the_evidence() {
+    let bench = Bench::new();
+    let (session, attempt) = with_unknown(&bench, "full").await;
+    let (inspection, _) = session.inspect(&attempt).await;
+    session
+        .act(Action::Reject, &attempt, &inspection)
+        .await
+        .unwrap();
+    let before = session.recovery().await;
+    session.host.close().await;
+    for entry in std::fs::read_dir(&session.folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.file_name().and_then(|name| name.to_str()) {
+            Some("log.jsonl" | "lock") => {}
+            _ if path.is_dir() => std::fs::remove_dir_all(&path).unwrap(),
+            _ => std::fs::remove_file(&path).unwrap(),
+        }
+    }
+    let again = bench.of(bench.host(), &session.id);
+    assert_eq!(again.open_attempt().await, attempt);
+    let after = again.recovery().await;
+    assert_eq!(after.calls, before.calls);
+    assert_eq!(after.statistics, before.statistics);
+}

@@ -82,9 +82,9 @@ pub fn reply(messages: &[OutboundMessage]) -> ModelReply {
 
 /// A summary of the conversation is asked for (`domain`'s `summary_request`).
 fn asks_for_summary(messages: &[OutboundMessage]) -> bool {
-    messages
-        .last()
-        .is_some_and(|last| matches!(last, OutboundMessage::User { text } if text == SUMMARY_REQUEST))
+    messages.last().is_some_and(
+        |last| matches!(last, OutboundMessage::User { text } if text == SUMMARY_REQUEST),
+    )
 }
 
 /// A script understands nothing of what was said, and says so.
