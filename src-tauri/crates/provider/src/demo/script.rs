@@ -40,10 +40,8 @@ impl Turn {
 /// The reply to these messages.
 #[must_use]
 pub fn reply(messages: &[OutboundMessage]) -> ModelReply {
-    if asks_for_summary(messages) {
-        return summary(messages);
-    }
     let turn = match task(messages) {
+        _ if asks_for_summary(messages) => no_summary(),
         Some(task) => next(&Facts::read(&messages[task..])),
         None => introduction(),
     };
@@ -88,21 +86,12 @@ fn asks_for_summary(messages: &[OutboundMessage]) -> bool {
 }
 
 /// A script understands nothing of what was said, and says so.
-fn summary(messages: &[OutboundMessage]) -> ModelReply {
-    let text = "The scripted model `demo` can't summarise. What was said before this is no longer \
-                before it; ask it for its task anew.";
-    ModelReply {
-        usage: Some(Usage {
-            input: tokens(messages.iter().map(size_of).sum()),
-            output: tokens(text.len()),
-            cached_input: 0,
-            reasoning: 0,
-        }),
-        text: text.to_owned(),
-        finish_reason: "stop".to_owned(),
-        model: NAME.to_owned(),
-        ..ModelReply::default()
-    }
+fn no_summary() -> Turn {
+    Turn::say(
+        "",
+        "The scripted model `demo` can't summarise. What was said before this is no longer before \
+         it; ask it for its task anew.",
+    )
 }
 
 /// Where the task begins: the last message of a person that asks for it, or an earlier one when the
