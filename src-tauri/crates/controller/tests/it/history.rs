@@ -601,6 +601,7 @@ fn tr_06_c26_a_copy_of_a_session_whose_command_runs_blocks_and_fences_nothing() 
             pid: 1,
             host: String::new(),
             since: 1,
+            socket: None,
         };
         let lease = holdfast_journal::Lease::create(&folder, &holder).unwrap();
         let disk: std::sync::Arc<dyn holdfast_files::Storage> =
