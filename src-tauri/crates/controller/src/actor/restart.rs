@@ -192,7 +192,7 @@ impl Actor {
         self.store
             .session
             .attempts()
-            .filter(|attempt| is_open_write(attempt))
+            .filter(|attempt| is_open_write(attempt) && self.is_own(attempt))
             .filter(|attempt| !in_flight.contains(&attempt.identity.attempt_id))
             // What a person settled is looked at where something was left, and not fenced again.
             .filter(|attempt| {
