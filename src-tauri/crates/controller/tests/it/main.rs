@@ -22,6 +22,7 @@ mod healing;
 mod history;
 #[cfg(target_os = "linux")]
 mod pipeline;
+mod publication;
 #[cfg(target_os = "linux")]
 mod questions;
 #[cfg(target_os = "linux")]
