@@ -10,7 +10,11 @@ mod commands;
 mod cuts;
 mod holder;
 mod kills;
+#[cfg(target_os = "linux")]
+mod leftovers;
 mod looks;
+#[cfg(target_os = "linux")]
+mod output;
 mod publication;
 mod questions;
 mod requests;
@@ -18,5 +22,7 @@ mod resolution;
 mod restart;
 mod retry;
 mod stage;
+#[cfg(target_os = "linux")]
+mod stops;
 mod surfaces;
 mod turns;

@@ -7,11 +7,11 @@ use holdfast_testkit::wait::{SOON, until, until_asked};
 use serde_json::{Value, json};
 
 use super::requests::{checked, said, told};
-use super::stage::{Stage, calls, shell, text, until_there, wait_for_file};
+use super::stage::{Stage, calls, shell, signal, text, until_there, wait_for_file};
 use super::surfaces::Expected;
 
 /// `began`, then a gate, then the effect, then another gate, then an end with a status of its own.
-fn gated(stage: &Stage) -> String {
+pub(crate) fn gated(stage: &Stage) -> String {
     let file = |name: &str| stage.beside(name);
     format!(
         "echo begun; touch {}; {}; {}; echo effect; touch {}; {}; echo ended; exit 7",
@@ -23,7 +23,7 @@ fn gated(stage: &Stage) -> String {
     )
 }
 
-fn open(gate: PathBuf) {
+pub(crate) fn open(gate: PathBuf) {
     std::fs::write(gate, "").unwrap();
 }
 
@@ -43,7 +43,7 @@ async fn until_receipt(stage: &Stage, attempt: &str) {
 }
 
 /// The attempt of the only receipt in the log.
-fn only_attempt(stage: &Stage) -> String {
+pub(crate) fn only_attempt(stage: &Stage) -> String {
     let receipts: Vec<Value> = stage
         .records()
         .into_iter()
@@ -434,14 +434,6 @@ async fn sv_10_after_another_boot_a_start_without_an_end_is_unknown() {
     assert_eq!(stage.ledger.lines(), Vec::<String>::new());
 }
 
-fn kill9(pid: &Value) {
-    let killed = std::process::Command::new("kill")
-        .args(["-9", &pid.to_string()])
-        .status()
-        .unwrap();
-    assert!(killed.success());
-}
-
 #[tokio::test]
 async fn c32_host_and_supervisor_killed_leave_an_unknown_that_can_be_resolved_when_all_has_ended() {
     let mut stage = Stage::new("full", vec![]).await;
@@ -450,17 +442,15 @@ async fn c32_host_and_supervisor_killed_leave_an_unknown_that_can_be_resolved_wh
     stage.submit("do it").await;
     until_there(&stage.beside("began")).await;
     let attempt = only_attempt(&stage);
-    let folder = stage.folder().join("effects").join(&attempt);
-    let claim = std::fs::read(folder.join("start")).unwrap();
-    let claim: Value = serde_json::from_slice(&claim).unwrap();
-    assert_eq!(claim["by"], "supervisor");
+    let folder = stage.effect_folder(&attempt);
+    let supervisor = stage.supervisor_of(&attempt);
     stage.kill();
-    kill9(&claim["pid"]);
+    signal(supervisor, "KILL");
     stage.restart();
     let expected = Expected {
         calls: &[("c1", "unknown")],
         pending: false,
-        jobs: 0,
+        jobs: 1,
         turn: "interrupted",
     };
     stage.check_surfaces(&expected).await;
@@ -486,11 +476,13 @@ async fn c32_host_and_supervisor_killed_leave_an_unknown_that_can_be_resolved_wh
     })
     .await;
     assert_eq!(dismissed["statistics"]["dismissed"], 1);
+    stage.until_no_jobs().await;
     stage.turn("continue").await;
     let messages = checked(&stage.model);
     assert!(told(&messages, "c1").contains("unknown"));
     stage.check_command_line(&Expected {
         calls: &[("c1", "user_dismissed")],
+        jobs: 0,
         turn: "completed",
         ..expected
     });

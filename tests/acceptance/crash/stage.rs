@@ -29,6 +29,17 @@ impl Stage {
 
     /// The same, with lines for `[agent]`.
     pub(crate) async fn configured(mode: &str, agent: &str, steps: Vec<Step>) -> Self {
+        Self::prepared(mode, agent, steps, serve).await
+    }
+
+    /// The same, with a host that is started in another way: a function of the root folder, once all
+    /// is there.
+    pub(crate) async fn prepared(
+        mode: &str,
+        agent: &str,
+        steps: Vec<Step>,
+        options: impl FnOnce(&Path) -> HostOptions,
+    ) -> Self {
         let root = tempfile::tempdir().unwrap();
         let model = ModelServer::start(steps);
         for folder in ["data", "workspace"] {
@@ -41,7 +52,7 @@ impl Stage {
             model.url()
         );
         std::fs::write(root.path().join("data/config.toml"), config).unwrap();
-        let host = Host::start(serve(root.path())).unwrap();
+        let host = Host::start(options(root.path())).unwrap();
         let created = host
             .client()
             .post_ok("/sessions", &json!({ "mode": mode }))
@@ -71,6 +82,18 @@ impl Stage {
 
     pub(crate) fn folder(&self) -> PathBuf {
         self.data().join("sessions").join(&self.session)
+    }
+
+    pub(crate) fn effect_folder(&self, attempt: &str) -> PathBuf {
+        self.folder().join("effects").join(attempt)
+    }
+
+    /// The process that claimed an attempt's start.
+    pub(crate) fn supervisor_of(&self, attempt: &str) -> u32 {
+        let claim = std::fs::read(self.effect_folder(attempt).join("start")).unwrap();
+        let claim: Value = serde_json::from_slice(&claim).unwrap();
+        assert_eq!(claim["by"], "supervisor");
+        u32::try_from(claim["pid"].as_u64().unwrap()).unwrap()
     }
 
     pub(crate) fn log(&self) -> PathBuf {
@@ -354,7 +377,7 @@ impl Stage {
     }
 }
 
-fn serve(root: &Path) -> HostOptions {
+pub(crate) fn serve(root: &Path) -> HostOptions {
     HostOptions::serve(&root.join("data"), &root.join("workspace"))
 }
 
@@ -422,6 +445,15 @@ pub(crate) fn text(value: &Value) -> String {
         .as_str()
         .unwrap_or_else(|| panic!("no text: {value}"))
         .to_owned()
+}
+
+/// Sends a signal by its name.
+pub(crate) fn signal(pid: u32, name: &str) {
+    let sent = std::process::Command::new("kill")
+        .args([format!("-{name}"), pid.to_string()])
+        .status()
+        .unwrap();
+    assert!(sent.success());
 }
 
 /// Waits until a file is there.

@@ -679,7 +679,10 @@ export type Job = {
 	subject: string,
 	/**  Unix milliseconds. */
 	startedAt: number | null,
-	/**  `reattached`: its call has no result yet; `survivors`: what a finished command left. */
+	/**
+	 *  `reattached`: its call has no result yet; `survivors`: what a finished command left;
+	 *  `stragglers`: what is left of a command whose outcome is unknown (SV-04).
+	 */
 	kind: string,
 	/**  Stop was asked for. */
 	stopping: boolean,
@@ -713,6 +716,16 @@ export type LiveMessage = {
 	text: string,
 	/**  Reasoning so far. */
 	reasoning: string,
+};
+
+/**  What a running call has printed so far. Provisional; `GET /output` has all of it. */
+export type LiveOutput = {
+	/**  The call. */
+	id: string,
+	/**  The attempt. */
+	attemptId: string,
+	/**  The end of what it has printed, at most 64 KiB. */
+	text: string,
 };
 
 /**  Models on offer. */
@@ -1401,6 +1414,8 @@ export type TranscriptSnapshot = {
 	items: TranscriptItem[],
 	/**  The message that is still streaming. */
 	live: LiveMessage | null,
+	/**  What the running calls have printed so far. */
+	progress?: LiveOutput[],
 	/**  SSE id up to which this speaks: drop frames up to it. */
 	upTo: string,
 };

@@ -306,6 +306,7 @@ export const en = {
   'jobs.stopping': 'stopping…',
   'jobs.kind.reattached': 'found running after a restart',
   'jobs.kind.survivors': 'left over by a finished command',
+  'jobs.kind.stragglers': 'left over by a command whose outcome is unknown',
 
   'palette.label': 'Commands',
   'palette.placeholder': 'Type a command or a session',

@@ -290,6 +290,7 @@ export const zhCN: Record<keyof typeof en, Message> = {
   'jobs.stopping': '正在停止…',
   'jobs.kind.reattached': '重启后发现仍在运行',
   'jobs.kind.survivors': '已结束的命令留下的进程',
+  'jobs.kind.stragglers': '结果未知的命令留下的进程',
 
   'palette.label': '命令',
   'palette.placeholder': '输入命令或会话名',

@@ -63,7 +63,12 @@ function snapshotAfter(n: number): TranscriptSnapshot {
   const whole = new Assembly();
   whole.snapshot({ items: [], live: null, upTo: 'e.0' });
   whole.frames(TURN.slice(0, n));
-  return { items: [...whole.items].reverse(), live: whole.live, upTo: `e.${n}` };
+  return {
+    items: [...whole.items].reverse(),
+    live: whole.live,
+    progress: [...whole.progress].map(([id, text]) => ({ id, attemptId: id, text })),
+    upTo: `e.${n}`,
+  };
 }
 
 test('what was taken back is gone, and what stands in its place follows', () => {
@@ -109,6 +114,15 @@ test('rs_22 a snapshot at any place, arriving at any time, loses and doubles not
       expect(assembly.items, name).toEqual(snapshotAfter(TURN.length).items.toReversed());
       expect(assembly.live, name).toBeNull();
     }
+  }
+});
+
+test("a running call's output so far is in the snapshot, and goes on behind it", () => {
+  for (let taken = 9; taken <= 11; taken += 1) {
+    const assembly = new Assembly();
+    assembly.snapshot(snapshotAfter(taken));
+    assembly.frames(TURN.slice(0, 11));
+    expect(assembly.progress.get('c1'), `taken at ${taken}`).toBe('a\nb\n');
   }
 });
 

@@ -69,7 +69,9 @@ export class Assembly {
     const oldest = newest[0]?.seq ?? 0;
     this.items = [...older.filter((item) => item.seq < oldest), ...newest];
     this.live = snapshot.live;
-    this.progress = new Map();
+    this.progress = new Map(
+      (snapshot.progress ?? []).map(({ id, text }) => [id, text.slice(-MOST_PROGRESS)]),
+    );
     this.retrying = null;
     const place = placeOf(snapshot.upTo);
     this.#epoch = place?.epoch ?? '';

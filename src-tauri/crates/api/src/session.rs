@@ -338,7 +338,8 @@ pub struct Job {
     /// Unix milliseconds.
     #[specta(type = Option<f64>)]
     pub started_at: Option<u64>,
-    /// `reattached`: its call has no result yet; `survivors`: what a finished command left.
+    /// `reattached`: its call has no result yet; `survivors`: what a finished command left;
+    /// `stragglers`: what is left of a command whose outcome is unknown (SV-04).
     pub kind: String,
     /// Stop was asked for.
     pub stopping: bool,

@@ -121,8 +121,23 @@ pub struct TranscriptSnapshot {
     pub items: Vec<TranscriptItem>,
     /// The message that is still streaming.
     pub live: Option<LiveMessage>,
+    /// What the running calls have printed so far.
+    #[serde(default)]
+    pub progress: Vec<LiveOutput>,
     /// SSE id up to which this speaks: drop frames up to it.
     pub up_to: String,
+}
+
+/// What a running call has printed so far. Provisional; `GET /output` has all of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
+#[serde(rename_all = "camelCase")]
+pub struct LiveOutput {
+    /// The call.
+    pub id: String,
+    /// The attempt.
+    pub attempt_id: String,
+    /// The end of what it has printed, at most 64 KiB.
+    pub text: String,
 }
 
 /// The message that is still streaming.

@@ -10,6 +10,7 @@ mod ends;
 mod halt;
 mod history;
 mod jobs;
+mod live;
 pub(crate) mod message;
 mod pages;
 mod prompts;
@@ -38,7 +39,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use self::jobs::JobState;
+use self::jobs::{JobKind, JobState};
 use self::message::{Command, Message, Reply};
 use self::restart::Occasion;
 use self::switch::StopSwitch;
@@ -118,6 +119,8 @@ pub(crate) struct Actor {
     closing: Vec<Reply<()>>,
     commits: Commits,
     jobs: BTreeMap<String, JobState>,
+    /// The end of what running calls have printed so far.
+    outputs: BTreeMap<String, String>,
     prepared: BTreeMap<String, Prepared>,
     last_error: Option<LastError>,
     /// The latest turn's end could not be stored; it counts as ended all the same.
@@ -167,6 +170,7 @@ impl Actor {
             closing: Vec::new(),
             commits,
             jobs: BTreeMap::new(),
+            outputs: BTreeMap::new(),
             prepared: BTreeMap::new(),
             last_error: None,
             unstored_end: None,
@@ -196,6 +200,7 @@ impl Actor {
         while let Some(message) = self.inbox.recv().await {
             self.take(message).await;
             self.advance().await;
+            self.forget_outputs();
             self.publish();
             if self.is_done() {
                 break;
@@ -249,7 +254,7 @@ impl Actor {
         let jobs = self
             .jobs
             .iter()
-            .filter(|(_, job)| job.reattached)
+            .filter(|(_, job)| job.kind == JobKind::Reattached)
             .map(|(attempt_id, _)| attempt_id);
         calls.chain(jobs).cloned().collect()
     }

@@ -16,7 +16,7 @@ use tokio::process::Child;
 
 use crate::claim::{Claim, claim_void};
 use crate::error::SupervisorError;
-use crate::folder::{Liveness, OUTPUT, liveness, open_checked, request_stop};
+use crate::folder::{Liveness, OUTPUT, liveness, open_checked, request_stop, stop_is_asked};
 use crate::identity::{now, stragglers};
 use crate::look::{Sight, sight};
 use crate::receipt::{lives_on, read_end};
@@ -50,8 +50,11 @@ pub enum Progress {
     Output(Vec<u8>),
     /// The call ended: its receipt. Processes may live on as a job: `survivors`.
     Exited(ExitReceipt),
-    /// After `Exited`: nothing of the tree is left, or a stop gave up on it (`read_end` tells).
+    /// After `Exited`: nothing of the tree is left, as far as the system proves it (`read_end`).
     Gone,
+    /// After `Exited`: a stop was tried as far as it could be, and some of the job live on (SV-04).
+    /// They are watched as before, and a stop may be asked for again.
+    StopFailed,
     /// The command was never started, and never will be: the start is fenced.
     NotStarted,
     /// The supervisor was lost. Before `Exited`: the outcome can't be known. After it: the job is
@@ -76,6 +79,8 @@ pub struct Attachment {
     offset: u64,
     receipt: Option<ExitReceipt>,
     exit_told: bool,
+    /// A stop was asked for and not answered yet.
+    stop_asked: bool,
     last: Option<Progress>,
     since: Instant,
 }
@@ -96,6 +101,7 @@ impl Attachment {
             offset,
             receipt: None,
             exit_told: false,
+            stop_asked: false,
             last: None,
             since: Instant::now(),
         }
@@ -121,6 +127,7 @@ impl Attachment {
     /// `supervisor_io` when neither file nor socket could carry the wish.
     pub fn stop(&mut self) -> Result<(), SupervisorError> {
         let sent = self.line.send_stop();
+        self.stop_asked = true;
         match request_stop(&self.target.folder) {
             Err(_) if sent => Ok(()),
             asked => asked,
@@ -155,12 +162,21 @@ impl Attachment {
         match &self.receipt {
             Some(receipt) if !self.exit_told => {
                 self.exit_told = true;
-                Ok(Some(Progress::Exited(receipt.clone())))
+                let receipt = receipt.clone();
+                // The receipt is the answer, unless the wish came after it.
+                self.stop_asked &= stop_is_asked(&self.target.folder);
+                Ok(Some(Progress::Exited(receipt)))
             }
             Some(_) if over => Ok(Some(self.finish(Progress::Gone))),
             Some(_) => {
                 let folder = &self.target.folder;
                 let held = liveness(folder)? == Liveness::Held;
+                if held && self.stop_asked && !stop_is_asked(folder) {
+                    self.stop_asked = false;
+                    if !self.job_is_over()? {
+                        return Ok(Some(Progress::StopFailed));
+                    }
+                }
                 // Read again: it may have been written between the two looks.
                 if held || self.job_is_over()? {
                     return Ok(None);

@@ -93,6 +93,11 @@ pub fn request_stop(folder: &Path) -> Result<(), SupervisorError> {
     }
 }
 
+/// Whether the end of the tree is asked for and not tried to the end yet.
+pub(crate) fn stop_is_asked(folder: &Path) -> bool {
+    fs::symlink_metadata(folder.join(STOP)).is_ok()
+}
+
 /// Creates a new private file for writing.
 pub(crate) fn create_new(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();

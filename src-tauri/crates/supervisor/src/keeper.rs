@@ -25,7 +25,7 @@ use holdfast_domain::recovery::process::{EndedBy, StartClaim, Straggler, TreePro
 
 use crate::claim::{Claim, claim};
 use crate::error::SupervisorError;
-use crate::folder::{START, STOP, open_alive};
+use crate::folder::{START, STOP, open_alive, stop_is_asked};
 use crate::identity::{boot_id, now};
 use crate::request::{self, OnHostLoss, Request};
 
@@ -74,7 +74,7 @@ pub fn run(folder: &Path) -> Result<(), SupervisorError> {
     let output = Output::create(&folder, request.output_cap)
         .map_err(SupervisorError::io("creating the output"))?;
     let socket = Socket::listen(request.runtime_folder.as_deref(), &request.attempt_id);
-    if stop_asked(&folder) {
+    if stop_is_asked(&folder) {
         return Err(SupervisorError::StoppedBeforeStart);
     }
     let won = claim(
@@ -136,10 +136,6 @@ fn lock_alive(folder: &Path) -> Result<File, SupervisorError> {
             }
         }
     }
-}
-
-fn stop_asked(folder: &Path) -> bool {
-    std::fs::symlink_metadata(folder.join(STOP)).is_ok()
 }
 
 /// A watch on the host, when its loss matters.
@@ -223,7 +219,7 @@ impl Keeper<'_> {
             return false;
         }
         self.stop_looked = Some(now);
-        stop_asked(self.folder)
+        stop_is_asked(self.folder)
     }
 
     fn begin_end(&mut self, by: EndedBy, now: Instant) {
@@ -251,18 +247,17 @@ impl Keeper<'_> {
         if !ending.step(now, &mut self.tree) {
             return false;
         }
-        // The bound: some can't be ended, and it is said who.
-        let left = self.tree.stragglers();
-        if self.verdict.given() {
-            self.close_job(by, TreeProof::None, left);
-            return true;
+        // The bound: some can't be ended, and it is said who. Of a job they are known already.
+        if !self.verdict.given() {
+            let end = self.root_ended.map(|(end, _)| end);
+            let stragglers = self.tree.stragglers();
+            self.close_call(&Call {
+                stragglers,
+                ..Call::of(by, end, TreeProof::None)
+            });
         }
-        let end = self.root_ended.map(|(end, _)| end);
-        self.close_call(&Call {
-            stragglers: left,
-            ..Call::of(by, end, TreeProof::None)
-        });
-        // It stays, so that the lock tells as long as they live.
+        // It stays, so that the lock tells as long as they live. The file `stop` goes: so the host
+        // learns that the wish was carried out as far as it could be, and may have it again.
         self.ending = None;
         self.signals.forget();
         let _ = std::fs::remove_file(self.folder.join(STOP));

@@ -25,6 +25,7 @@ pub mod keeper;
 pub mod keeper;
 pub mod launch;
 pub mod look;
+pub mod orphans;
 #[cfg(target_os = "linux")]
 mod process_table;
 pub mod receipt;
@@ -39,13 +40,21 @@ pub use error::SupervisorError;
 pub use folder::{list, remove, request_stop};
 pub use identity::{boot_id, process_start_time, stragglers};
 pub use launch::{find_binary, install_binary, launch};
-pub use look::look;
+pub use look::{Presence, look, presence};
+pub use orphans::end_stragglers;
 pub use receipt::{JobEnd, read_end, read_receipt, verify_output};
 pub use request::{HostIdentity, OnHostLoss, Request, prepare};
 pub use runtime_folder::private_runtime_folder;
 
-/// The protocol of requests and receipts that this version writes and reads (SV-08).
+/// The protocol of requests and receipts that this version writes (SV-08).
 pub const PROTOCOL: u32 = 1;
+
+/// Whether what speaks this protocol is understood: the own one, and the one before, so that a
+/// command which was started before an update is read after it (SV-08). With any other only the
+/// lock and the file `stop` are used: it is shown as running, and can be stopped.
+pub(crate) fn is_understood(protocol: u32) -> bool {
+    protocol == PROTOCOL || protocol.checked_add(1) == Some(PROTOCOL)
+}
 
 /// The variable by which a process of an attempt's tree is found when its supervisor is gone
 /// (SV-04). The supervisor adds it to the command's environment.

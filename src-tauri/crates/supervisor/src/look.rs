@@ -102,9 +102,7 @@ pub fn look(
     loop {
         return match sight(folder, attempt_id, argument_digest)? {
             Sight::Exited { receipt, held } => {
-                let alive = held
-                    && lives_on(&receipt)
-                    && !matches!(read_end(folder, attempt_id), Ok(Some(_)));
+                let alive = lingers(folder, attempt_id, &receipt, held);
                 let output_incomplete = match verify_output(folder, &receipt) {
                     Ok(whole) => !whole,
                     Err(error) if refuses(&error) => true,
@@ -142,6 +140,46 @@ pub fn look(
             Sight::Refused { reason } => lost(&reason),
         };
     }
+}
+
+/// Whether something of an attempt is in its supervisor's hands now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// A supervisor lives and has given no receipt.
+    Running,
+    /// The receipt is given, and the supervisor stays with what lives on.
+    Lingering,
+    /// No supervisor works on it.
+    Absent,
+}
+
+/// A cheap look at who works on an attempt: reads no output and fences nothing.
+///
+/// # Errors
+/// `supervisor_io`.
+pub fn presence(
+    folder: &Path,
+    attempt_id: &str,
+    argument_digest: &str,
+) -> Result<Presence, SupervisorError> {
+    if !std::fs::exists(folder).map_err(SupervisorError::io("looking for the effect folder"))? {
+        return Ok(Presence::Absent);
+    }
+    Ok(match sight(folder, attempt_id, argument_digest)? {
+        Sight::Running { .. } => Presence::Running,
+        Sight::Exited { receipt, held } if lingers(folder, attempt_id, &receipt, held) => {
+            Presence::Lingering
+        }
+        Sight::Exited { .. }
+        | Sight::Unclaimed
+        | Sight::Void { .. }
+        | Sight::Lost
+        | Sight::Refused { .. } => Presence::Absent,
+    })
+}
+
+fn lingers(folder: &Path, attempt_id: &str, receipt: &ExitReceipt, held: bool) -> bool {
+    held && lives_on(receipt) && !matches!(read_end(folder, attempt_id), Ok(Some(_)))
 }
 
 /// Whether an error says that a file is not to be believed, rather than that it can't be read now.

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 
 use holdfast_domain::recovery::process::Straggler;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::ATTEMPT_VARIABLE;
 
@@ -100,16 +101,32 @@ pub(crate) fn carrying(attempt_id: &str) -> Vec<Entry> {
     let wanted = format!("{ATTEMPT_VARIABLE}={attempt_id}");
     pids()
         .into_iter()
-        .filter(|pid| {
-            fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| {
-                environment
-                    .split(|byte| *byte == 0)
-                    .any(|variable| variable == wanted.as_bytes())
-            })
+        .filter_map(|pid| {
+            let before = entry(pid)?;
+            let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+            let carries = environment
+                .split(|byte| *byte == 0)
+                .any(|variable| variable == wanted.as_bytes());
+            // The number may have gone to another process meanwhile.
+            let after = entry(pid)?;
+            (carries && after.start_time == before.start_time).then_some(after)
         })
-        .filter_map(entry)
         .filter(Entry::lives)
         .collect()
+}
+
+/// Signals this very process: through a descriptor whose process was matched by start time (SV-06).
+/// One that has ended, or may not be signalled, is left: whether it is gone is asked of the table.
+pub(crate) fn send(process: &Entry, signal: Signal) {
+    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else {
+        return;
+    };
+    let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return;
+    };
+    if entry(process.pid).is_some_and(|now| now.start_time == process.start_time) {
+        let _ = pidfd_send_signal(&descriptor, signal);
+    }
 }
 
 /// The children of all threads of a process; `None` when the kernel does not list them.
@@ -179,5 +196,26 @@ mod tests {
         assert!(entry.start_time > 0 && entry.lives());
         let all = all_by_parent();
         assert!(all[&entry.parent].contains(&own));
+    }
+
+    #[test]
+    fn sv_06_a_process_of_another_start_time_is_not_signalled() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("600")
+            .spawn()
+            .unwrap();
+        let real = entry(child.id()).unwrap();
+        let other = Entry {
+            start_time: real.start_time + 1,
+            ..real.clone()
+        };
+        send(&other, Signal::KILL);
+        // Had it been sent, it would be here before this one, and the end would be by KILL.
+        send(&real, Signal::TERM);
+        let status = child.wait().unwrap();
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&status),
+            Some(15)
+        );
     }
 }

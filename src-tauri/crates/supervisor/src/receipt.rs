@@ -10,9 +10,9 @@ use holdfast_domain::recovery::process::{EndedBy, ExitReceipt, Straggler, TreePr
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::PROTOCOL;
 use crate::error::SupervisorError;
 use crate::folder::{ENDED, EXIT, OUTPUT, open_checked, read_checked};
+use crate::is_understood;
 
 /// Bytes of a receipt, exactly.
 pub(crate) const SIZE: usize = 4096;
@@ -50,7 +50,7 @@ pub fn read_receipt(
     };
     let receipt: ExitReceipt = serde_json::from_slice(&content)
         .map_err(|error| refused(format!("it can't be read ({error})")))?;
-    if receipt.protocol != PROTOCOL {
+    if !is_understood(receipt.protocol) {
         return Err(refused(format!("it speaks protocol {}", receipt.protocol)));
     }
     if receipt.attempt_id != attempt_id {
@@ -73,7 +73,7 @@ pub fn read_end(folder: &Path, attempt_id: &str) -> Result<Option<JobEnd>, Super
     };
     let end: JobEnd = serde_json::from_slice(&content)
         .map_err(|error| refused(format!("the job's end can't be read ({error})")))?;
-    if end.protocol != PROTOCOL || end.attempt_id != attempt_id {
+    if !is_understood(end.protocol) || end.attempt_id != attempt_id {
         return Err(refused(
             "the job's end is another attempt's or protocol's".to_owned(),
         ));

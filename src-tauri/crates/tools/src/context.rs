@@ -22,7 +22,8 @@ impl Progress {
         Self(Some(Arc::new(report)))
     }
 
-    pub(crate) fn send(&self, text: &str) {
+    /// Reports this piece.
+    pub fn send(&self, text: &str) {
         if let Some(report) = &self.0 {
             report(text);
         }

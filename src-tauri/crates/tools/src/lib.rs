@@ -37,6 +37,6 @@ pub use sandbox::SandboxConfig;
 pub use shell::environment::command_environment;
 pub use shell::finish::finish_shell;
 pub use shell::handover::hands_over;
-pub use text::{MODEL_TEXT_LIMIT, visible};
+pub use text::{MODEL_TEXT_LIMIT, Pieces, visible};
 pub use verifier::{FileInspection, Verdict, Verifier, inspect_file};
 pub use workspace::Workspace;

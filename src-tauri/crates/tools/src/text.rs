@@ -194,13 +194,13 @@ fn tail_of(text: &str, room: usize) -> &str {
 
 /// Bytes that come in pieces, as text that is never split inside a character.
 #[derive(Debug, Default)]
-pub(crate) struct Pieces {
+pub struct Pieces {
     open: Vec<u8>,
 }
 
 impl Pieces {
     /// The text of this piece, with what the last one left open.
-    pub(crate) fn push(&mut self, piece: &[u8]) -> String {
+    pub fn push(&mut self, piece: &[u8]) -> String {
         self.open.extend_from_slice(piece);
         // A character has at most four bytes: only the last three can be an open one.
         let keep = (1..=3.min(self.open.len()))

@@ -10,15 +10,14 @@ use holdfast_domain::transcript::record::{
     AssistantMessage, CallRefused, FileCheckpoint, NotStarted, PromptAsked, ProposedCall, Receipt,
     Record, ToolStarted,
 };
-use holdfast_tools::{Checkpoint, Context, Prepared, Progress, ToolKind};
+use holdfast_tools::{Checkpoint, Context, Prepared, ToolKind};
 
 use super::Actor;
+use super::ends::keep;
+use super::live::progress_to;
 use super::message::Message;
 use crate::policy::{Decision, decide, grant_for};
 use crate::stops::{StopPoint, pass, pass_named};
-
-/// Progress of one call that is told as it comes, in bytes; all of it is in `GET /output`.
-const PROGRESS_LIMIT: usize = 256 * 1024;
 
 /// A call that is about to start.
 pub(super) struct Start {
@@ -379,7 +378,7 @@ impl Actor {
             idempotency_key: start.idempotency_key,
             boot_id: self.host.boot_id.clone(),
             cancel: turn.cancel.clone(),
-            progress: self.progress_of(&start.attempt_id),
+            progress: progress_to(self.outbox.clone(), &start.attempt_id),
             checkpoint: Checkpoint::at(pass_named),
             effects_root: self.effects_root(),
             runtime_folder: self.host.runtime_folder.clone(),
@@ -397,10 +396,13 @@ impl Actor {
         let prepared = start.prepared;
         let executor =
             tokio::spawn(async move { registry.execute(&prepared, &workspace, &context).await });
-        let outbox = self.outbox.clone();
+        let (outbox, spill) = (self.outbox.clone(), self.store.spill.clone());
         let (call_id, attempt_id) = (start.call_id, start.attempt_id);
         tokio::spawn(async move {
-            let outcome = executor.await.ok();
+            let outcome = match executor.await {
+                Ok(outcome) => Some(keep(spill, &attempt_id, outcome).await),
+                Err(_) => None,
+            };
             // A session that is gone reads the outcome at its next start.
             let _ = outbox.send(Message::ToolEnded {
                 call_id,
@@ -408,20 +410,5 @@ impl Actor {
                 outcome: Box::new(outcome),
             });
         });
-    }
-
-    fn progress_of(&self, attempt_id: &str) -> Progress {
-        let outbox = self.outbox.clone();
-        let attempt_id = attempt_id.to_owned();
-        let told = std::sync::atomic::AtomicUsize::new(0);
-        Progress::to(move |text: &str| {
-            let before = told.fetch_add(text.len(), std::sync::atomic::Ordering::Relaxed);
-            if before < PROGRESS_LIMIT {
-                let _ = outbox.send(Message::Progress {
-                    attempt_id: attempt_id.clone(),
-                    text: text.to_owned(),
-                });
-            }
-        })
     }
 }

@@ -118,12 +118,7 @@ impl Actor {
                     id: id.clone(),
                     subject: attempt.map(|a| a.subject.clone()).unwrap_or_default(),
                     started_at: attempt.and_then(|a| a.started_at),
-                    kind: if job.reattached {
-                        "reattached"
-                    } else {
-                        "survivors"
-                    }
-                    .to_owned(),
+                    kind: job.kind.word().to_owned(),
                     stopping: job.stopping,
                 }
             })

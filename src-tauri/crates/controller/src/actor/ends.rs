@@ -1,14 +1,14 @@
 //! Results: bound to their attempt, durable before they are announced (TR-08…TR-11).
 
+use std::io::Read;
 use std::path::PathBuf;
 
-use holdfast_api::event::Event;
 use holdfast_domain::canonical::sha256_hex;
 use holdfast_domain::recovery::lifecycle::AttemptState;
-use holdfast_domain::recovery::process::ProcessEvidence;
 use holdfast_domain::transcript::record::{
     AttemptChanged, LateEvidence, NotStarted, Record, ResultSource, SpillRef, ToolResult,
 };
+use holdfast_journal::Spill;
 use holdfast_tools::{FullOutput, ToolOutcome};
 
 use super::Actor;
@@ -19,27 +19,12 @@ impl Actor {
         self.store.folder().join("effects")
     }
 
-    pub(super) fn progress(&self, attempt_id: &str, text: String) {
-        let Some(attempt) = self.store.session.attempt(attempt_id) else {
-            return;
-        };
-        self.emit(
-            &attempt.identity.turn_id,
-            None,
-            Event::ToolProgress {
-                id: attempt.identity.call_id.clone(),
-                attempt_id: attempt_id.to_owned(),
-                text,
-            },
-        );
-    }
-
     /// A tool of this host ended.
     pub(super) async fn tool_ended(
         &mut self,
         call_id: &str,
         attempt_id: &str,
-        outcome: Option<ToolOutcome>,
+        outcome: Option<Ended>,
     ) {
         pass(StopPoint::ToolEnded);
         if let Some(turn) = &mut self.running {
@@ -52,10 +37,8 @@ impl Actor {
             }
             None => self.tool_panicked(attempt_id).await,
         };
-        if self.still_runs(attempt_id) {
-            // TR-10: its real result still goes to this attempt.
-            self.reattach(attempt_id);
-        }
+        // TR-10: its real result still goes to this attempt. Or only stragglers are left of it.
+        self.watch_what_is_left(attempt_id).await;
         // Only now is it no longer in flight: an attempt is never uncertain while its result is on
         // the way into the log.
         if let Some(turn) = &mut self.running {
@@ -90,23 +73,6 @@ impl Actor {
         self.store_one(change.into()).await
     }
 
-    /// No result, and a supervisor that is known to live.
-    fn still_runs(&self, attempt_id: &str) -> bool {
-        let Some(attempt) = self.store.session.attempt(attempt_id) else {
-            return false;
-        };
-        attempt.supervised
-            && attempt.state.is_open()
-            && holdfast_supervisor::look(
-                &self.effects_root().join(attempt_id),
-                attempt_id,
-                &attempt.identity.argument_digest,
-                &attempt.boot_id,
-                false,
-            )
-            .is_ok_and(|evidence| matches!(evidence, ProcessEvidence::Running { .. }))
-    }
-
     /// What can't be stored now is kept, and stored when storage works again.
     async fn store_one(&mut self, record: Record) -> Result<Option<u64>, (String, String)> {
         match self.commit_evidence(vec![record.clone()]).await {
@@ -123,9 +89,10 @@ impl Actor {
     pub(super) async fn store_outcome(
         &mut self,
         attempt_id: &str,
-        outcome: ToolOutcome,
+        ended: Ended,
         source: ResultSource,
     ) -> Result<Option<u64>, (String, String)> {
+        let outcome = &ended.outcome;
         let Some(attempt) = self.store.session.attempt(attempt_id) else {
             return Ok(None);
         };
@@ -134,7 +101,7 @@ impl Actor {
         let survives = !outcome.survivors.is_empty();
         let record: Record = match outcome.state {
             AttemptState::Completed | AttemptState::Failed | AttemptState::Interrupted => {
-                let result = self.result_record(attempt_id, outcome, source);
+                let result = result_record(attempt_id, ended, source);
                 if by_person {
                     LateEvidence { result }.into()
                 } else {
@@ -143,13 +110,13 @@ impl Actor {
             }
             AttemptState::NotStarted => NotStarted {
                 attempt_id: attempt_id.to_owned(),
-                reason: outcome.text,
+                reason: outcome.text.clone(),
             }
             .into(),
             AttemptState::Cancelled => AttemptChanged {
                 attempt_id: attempt_id.to_owned(),
                 state: AttemptState::Cancelled,
-                reason: outcome.text,
+                reason: outcome.text.clone(),
                 stragglers: Vec::new(),
             }
             .into(),
@@ -161,15 +128,15 @@ impl Actor {
             | AttemptState::UserDismissed => {
                 // The folder stays: it is evidence.
                 let reason = if outcome.effect_summary.is_empty() {
-                    outcome.text
+                    &outcome.text
                 } else {
-                    outcome.effect_summary
+                    &outcome.effect_summary
                 };
                 let change = AttemptChanged {
                     attempt_id: attempt_id.to_owned(),
                     state: AttemptState::Unknown,
-                    reason,
-                    stragglers: outcome.stragglers,
+                    reason: reason.clone(),
+                    stragglers: outcome.stragglers.clone(),
                 };
                 return self.store_one(change.into()).await;
             }
@@ -183,66 +150,101 @@ impl Actor {
         }
         Ok(seq)
     }
+}
 
-    fn result_record(
-        &self,
-        attempt_id: &str,
-        outcome: ToolOutcome,
-        source: ResultSource,
-    ) -> ToolResult {
-        let raw = small_text(&outcome.full_output);
-        let (output, lost) = match raw {
-            Some(_) => (None, false),
-            None => self.spill(attempt_id, &outcome.full_output),
+/// An outcome whose output is kept already.
+pub(crate) struct Ended {
+    pub(super) outcome: ToolOutcome,
+    /// The output itself, when it is small.
+    raw: Option<String>,
+    /// Where it is, when it is large.
+    output: Option<SpillRef>,
+    /// Not all of it could be kept. The result counts all the same, and says so.
+    lost: bool,
+}
+
+/// Keeps the whole output beside the log, on a thread that may wait for the disk. An outcome that is
+/// no result keeps its evidence where it is.
+pub(super) async fn keep(spill: Spill, attempt_id: &str, outcome: ToolOutcome) -> Ended {
+    let is_result = matches!(
+        outcome.state,
+        AttemptState::Completed | AttemptState::Failed | AttemptState::Interrupted
+    );
+    if !is_result || outcome.full_output == FullOutput::None {
+        return Ended {
+            outcome,
+            raw: None,
+            output: None,
+            lost: false,
         };
-        ToolResult {
-            attempt_id: attempt_id.to_owned(),
-            state: outcome.state,
-            source,
-            digest: sha256_hex(outcome.text.as_bytes()),
-            text: outcome.text,
-            effect_summary: outcome.effect_summary,
-            raw,
-            output,
-            truncated: outcome.truncated || lost,
-            diff: outcome.diff,
-            exit: outcome.exit,
-            may_continue_elsewhere: outcome.may_continue_elsewhere,
-            duration_ms: outcome.duration_ms,
+    }
+    let name = attempt_id.to_owned();
+    let full = outcome.full_output.clone();
+    // A job prints on into the same file; what the receipt vouches for is the call's.
+    let length = outcome.exit.as_ref().map(|exit| exit.output_length);
+    let kept = tokio::task::spawn_blocking(move || store(&spill, &name, &full, length)).await;
+    let (raw, output, lost) = kept.unwrap_or((None, None, true));
+    Ended {
+        outcome,
+        raw,
+        output,
+        lost,
+    }
+}
+
+fn store(
+    spill: &Spill,
+    name: &str,
+    full: &FullOutput,
+    length: Option<u64>,
+) -> (Option<String>, Option<SpillRef>, bool) {
+    if let Some(raw) = small_text(full, length) {
+        return (Some(raw), None, false);
+    }
+    let stored = match full {
+        FullOutput::None => return (None, None, false),
+        FullOutput::Bytes(bytes) => spill.store(name, bytes).map(|()| bytes.len() as u64),
+        FullOutput::File(path) => match std::fs::File::open(path) {
+            Ok(file) => spill.store_from(name, &mut file.take(length.unwrap_or(u64::MAX))),
+            Err(error) => {
+                tracing::warn!(%error, "a command's output could not be read");
+                return (None, None, true);
+            }
+        },
+    };
+    match stored {
+        Ok(length) => {
+            let name = name.to_owned();
+            (None, Some(SpillRef { name, length }), false)
+        }
+        Err(error) => {
+            tracing::warn!(code = error.code(), "a whole output could not be kept");
+            (None, None, true)
         }
     }
+}
 
-    /// Keeps the whole output beside the log. When that fails the result counts all the same, and
-    /// says that not all of its output is there.
-    fn spill(&self, attempt_id: &str, full: &FullOutput) -> (Option<SpillRef>, bool) {
-        let stored = match full {
-            FullOutput::None => return (None, false),
-            FullOutput::Bytes(bytes) => self
-                .store
-                .spill
-                .store(attempt_id, bytes)
-                .map(|()| bytes.len() as u64),
-            FullOutput::File(path) => match std::fs::File::open(path) {
-                Ok(mut file) => self.store.spill.store_from(attempt_id, &mut file),
-                Err(error) => {
-                    tracing::warn!(%error, "a command's output could not be read");
-                    return (None, true);
-                }
-            },
-        };
-        match stored {
-            Ok(length) => {
-                let spill = SpillRef {
-                    name: attempt_id.to_owned(),
-                    length,
-                };
-                (Some(spill), false)
-            }
-            Err(error) => {
-                tracing::warn!(code = error.code(), "a whole output could not be kept");
-                (None, true)
-            }
-        }
+fn result_record(attempt_id: &str, ended: Ended, source: ResultSource) -> ToolResult {
+    let Ended {
+        outcome,
+        raw,
+        output,
+        lost,
+    } = ended;
+    ToolResult {
+        attempt_id: attempt_id.to_owned(),
+        state: outcome.state,
+        source,
+        digest: sha256_hex(outcome.text.as_bytes()),
+        text: outcome.text,
+        effect_summary: outcome.effect_summary,
+        raw,
+        output,
+        truncated: outcome.truncated || lost,
+        diff: outcome.diff,
+        exit: outcome.exit,
+        may_continue_elsewhere: outcome.may_continue_elsewhere,
+        duration_ms: outcome.duration_ms,
     }
 }
 
@@ -250,16 +252,24 @@ impl Actor {
 const INLINE_OUTPUT: usize = 64 * 1024;
 
 /// A small output that is text: it goes into the record, which is synced anyway.
-fn small_text(full: &FullOutput) -> Option<String> {
+fn small_text(full: &FullOutput, length: Option<u64>) -> Option<String> {
     match full {
         FullOutput::None => None,
         FullOutput::Bytes(bytes) if bytes.len() <= INLINE_OUTPUT => {
             String::from_utf8(bytes.clone()).ok()
         }
         FullOutput::Bytes(_) => None,
-        FullOutput::File(path) => holdfast_files::read_bounded(path, INLINE_OUTPUT as u64)
-            .ok()
-            .and_then(|bytes| String::from_utf8(bytes).ok()),
+        FullOutput::File(path) => {
+            let file = std::fs::File::open(path).ok()?;
+            let known = file.metadata().ok()?.len();
+            let length = length.map_or(known, |length| length.min(known));
+            if length > INLINE_OUTPUT as u64 {
+                return None;
+            }
+            let mut bytes = Vec::new();
+            file.take(length).read_to_end(&mut bytes).ok()?;
+            String::from_utf8(bytes).ok()
+        }
     }
 }
 

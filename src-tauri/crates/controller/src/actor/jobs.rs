@@ -1,28 +1,51 @@
-//! Jobs: process trees that outlive their call (TR-50) or their host (TR-18). A job counts until its
-//! real exit.
+//! Jobs: process trees that outlive their call (TR-50), their host (TR-18), or every proof of their
+//! end (SV-04). A job counts until its real exit.
 
-use std::time::Duration;
+mod watch;
 
 use holdfast_api::ApiError;
 use holdfast_api::event::Event;
 use holdfast_domain::canonical::check_arguments;
 use holdfast_domain::recovery::lifecycle::AttemptState;
-use holdfast_domain::recovery::process::{ExitReceipt, Straggler};
+use holdfast_domain::recovery::process::Straggler;
 use holdfast_domain::transcript::record::{
     AttemptChanged, JobEnded, NotStarted, Record, ResultSource,
 };
-use holdfast_supervisor::{Attachment, Progress, Target};
-use holdfast_tools::finish_shell;
+use holdfast_supervisor::{Presence, Target};
 use tokio::sync::mpsc;
 
 use super::Actor;
-use super::ends::drop_folder;
-use super::message::{JobNews, Message};
+use super::ends::{Ended, drop_folder};
+use super::live::TAIL;
+use super::message::JobNews;
+use watch::Watch;
+pub(super) use watch::outcome;
+
+/// What a job is to its call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum JobKind {
+    /// Its call has no result yet: in flight again.
+    Reattached,
+    /// Its call has its result.
+    Survivors,
+    /// Its call's outcome is unknown; nobody claims that it stopped (SV-04). It is no executor of
+    /// this host's, so the attempt stays unresolved.
+    Stragglers,
+}
+
+impl JobKind {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Reattached => "reattached",
+            Self::Survivors => "survivors",
+            Self::Stragglers => "stragglers",
+        }
+    }
+}
 
 /// One job.
 pub(crate) struct JobState {
-    /// Its call has no result yet: it was found running after a restart.
-    pub(super) reattached: bool,
+    pub(super) kind: JobKind,
     /// Stop was asked for.
     pub(super) stopping: bool,
     /// Tells the watcher to stop it; each wish is a new try. Without this end the watcher goes.
@@ -32,20 +55,61 @@ pub(crate) struct JobState {
 impl Actor {
     /// Found running after a restart: in flight again, as a job.
     pub(super) fn reattach(&mut self, attempt_id: &str) {
-        self.watch(attempt_id, true);
+        self.watch(attempt_id, JobKind::Reattached);
     }
 
     /// What a finished command left running.
     pub(super) fn watch_survivors(&mut self, attempt_id: &str) {
-        self.watch(attempt_id, false);
+        self.watch(attempt_id, JobKind::Survivors);
     }
 
-    fn watch(&mut self, attempt_id: &str, reattached: bool) {
+    /// What is left of a command whose outcome is unknown.
+    pub(super) fn watch_stragglers(&mut self, attempt_id: &str) {
+        self.watch(attempt_id, JobKind::Stragglers);
+    }
+
+    /// What is alive of a supervised attempt without a result: its whole tree, or what a stop left.
+    pub(super) async fn watch_what_is_left(&mut self, attempt_id: &str) {
+        let Some(attempt) = self.store.session.attempt(attempt_id) else {
+            return;
+        };
+        if !attempt.supervised || attempt.result.is_some() || attempt.late.is_some() {
+            return;
+        }
+        let may_run = attempt.state.is_open() || attempt.state.is_by_person();
+        let named = !attempt.stragglers.is_empty();
+        match self.presence(attempt_id).await {
+            // It was told to end already, and goes on under its supervisor.
+            Presence::Lingering if named && self.closed => {}
+            Presence::Lingering | Presence::Absent if named => self.watch_stragglers(attempt_id),
+            Presence::Running | Presence::Lingering if may_run => self.reattach(attempt_id),
+            Presence::Running | Presence::Lingering | Presence::Absent => {}
+        }
+    }
+
+    /// Whether the attempt's supervisor is at work. What can't be read now is answered as absent.
+    pub(super) async fn presence(&self, attempt_id: &str) -> Presence {
+        let Some(attempt) = self.store.session.attempt(attempt_id) else {
+            return Presence::Absent;
+        };
+        let folder = self.effects_root().join(attempt_id);
+        let (id, digest) = (
+            attempt_id.to_owned(),
+            attempt.identity.argument_digest.clone(),
+        );
+        tokio::task::spawn_blocking(move || holdfast_supervisor::presence(&folder, &id, &digest))
+            .await
+            .ok()
+            .and_then(Result::ok)
+            .unwrap_or(Presence::Absent)
+    }
+
+    fn watch(&mut self, attempt_id: &str, kind: JobKind) {
         let Some(attempt) = self.store.session.attempt(attempt_id) else {
             return;
         };
         if let Some(job) = self.jobs.get_mut(attempt_id) {
-            job.reattached = reattached;
+            job.kind = kind;
             return;
         }
         let target = Target {
@@ -66,12 +130,24 @@ impl Actor {
         self.jobs.insert(
             attempt_id.to_owned(),
             JobState {
-                reattached,
+                kind,
                 stopping: self.closed,
                 stop,
             },
         );
-        tokio::spawn(watch(target, wishes, self.outbox.clone()));
+        let watch = Watch {
+            // What this host told already is not told again; after a restart its end is.
+            told_from: match kind {
+                JobKind::Reattached if self.outputs.contains_key(attempt_id) => Some(0),
+                JobKind::Reattached => Some(TAIL as u64),
+                JobKind::Survivors | JobKind::Stragglers => None,
+            },
+            command: self.command_of(attempt_id),
+            spill: self.store.spill.clone(),
+            outbox: self.outbox.clone(),
+            target,
+        };
+        tokio::spawn(watch.run(wishes));
         self.emit_job(attempt_id, false);
     }
 
@@ -95,7 +171,7 @@ impl Actor {
 
     pub(super) async fn job_news(&mut self, attempt_id: &str, news: JobNews) {
         match news {
-            JobNews::Exited(receipt) => self.job_exited(attempt_id, &receipt).await,
+            JobNews::Exited(ended) => self.job_exited(attempt_id, *ended).await,
             JobNews::NotStarted => {
                 let record = NotStarted {
                     attempt_id: attempt_id.to_owned(),
@@ -106,31 +182,13 @@ impl Actor {
             JobNews::Gone => self.job_gone(attempt_id).await,
             JobNews::StopFailed(reason) => self.job_stop_failed(attempt_id, &reason),
             JobNews::Lost { reason, stragglers } => {
-                let record = self.lost(attempt_id, reason, stragglers);
-                self.job_over(attempt_id, record).await;
+                self.job_lost(attempt_id, reason, stragglers).await;
             }
         }
     }
 
     async fn job_gone(&mut self, attempt_id: &str) {
-        let folder = self.effects_root().join(attempt_id);
-        let left: Vec<String> = holdfast_supervisor::read_end(&folder, attempt_id)
-            .ok()
-            .flatten()
-            .map(|end| end.stragglers)
-            .unwrap_or_default()
-            .iter()
-            .map(|process| format!("{} (pid {})", process.name, process.pid))
-            .collect();
-        let reason = if left.is_empty() {
-            "nothing of it is left".to_owned()
-        } else {
-            format!(
-                "it was told to end, and these could not be: {}",
-                left.join(", ")
-            )
-        };
-        let ended = self.job_end(attempt_id, &reason);
+        let ended = self.job_end(attempt_id, "nothing of it is left");
         self.job_over(attempt_id, ended).await;
         // The folder is the only evidence of a result that is not in the log.
         let settled = self
@@ -141,7 +199,7 @@ impl Actor {
                 !attempt.job && (attempt.result.is_some() || attempt.late.is_some())
             });
         if settled {
-            drop_folder(&folder);
+            drop_folder(&self.effects_root().join(attempt_id));
         }
     }
 
@@ -156,48 +214,60 @@ impl Actor {
         }
         self.notice(
             "job_stop_failed",
-            format!("a job could not be told to stop ({reason}); it goes on; try again"),
+            format!("a job could not be stopped ({reason}); it goes on; try again"),
         );
         self.emit_job(attempt_id, self.closed);
     }
 
-    /// A reattached command's real result (TR-18). For survivors the result is there already.
-    async fn job_exited(&mut self, attempt_id: &str, receipt: &ExitReceipt) {
+    /// A reattached command's real result (TR-18). For survivors the result is there already, and
+    /// for stragglers it is known that there is none.
+    async fn job_exited(&mut self, attempt_id: &str, ended: Ended) {
         let Some(attempt) = self.store.session.attempt(attempt_id) else {
             return;
         };
-        if attempt.result.is_some() || attempt.late.is_some() {
+        let is_open = self
+            .jobs
+            .get(attempt_id)
+            .is_some_and(|job| job.kind == JobKind::Reattached);
+        if !is_open || attempt.result.is_some() || attempt.late.is_some() {
             return;
         }
         let call_id = attempt.identity.call_id.clone();
-        let command = self.command_of(attempt_id);
-        let output = self.effects_root().join(attempt_id).join("output");
-        let outcome = finish_shell(&command, receipt, &output, false);
-        let survives = !outcome.survivors.is_empty();
-        match self
-            .store_outcome(attempt_id, outcome, ResultSource::Recovered)
-            .await
-        {
-            Ok(seq) => {
-                self.job_left(attempt_id, survives);
-                self.emit_result(&call_id, seq);
-            }
+        let left = match (
+            ended.outcome.survivors.is_empty(),
+            ended.outcome.stragglers.is_empty(),
+        ) {
+            (false, _) => Some(JobKind::Survivors),
+            (true, false) => Some(JobKind::Stragglers),
+            (true, true) => None,
+        };
+        let stored = self
+            .store_outcome(attempt_id, ended, ResultSource::Recovered)
+            .await;
+        self.job_left(attempt_id, left);
+        match stored {
+            Ok(seq) => self.emit_result(&call_id, seq),
             // It is kept, and the folder still has the receipt.
-            Err((code, message)) => {
-                self.job_left(attempt_id, survives);
-                self.notice(&code, message);
-            }
+            Err((code, message)) => self.notice(&code, message),
         }
     }
 
-    fn job_left(&mut self, attempt_id: &str, survives: bool) {
-        if survives {
-            // Its call has ended; what it left is watched on.
-            if let Some(job) = self.jobs.get_mut(attempt_id) {
-                job.reattached = false;
+    /// Its call has ended; what it left is watched on.
+    fn job_left(&mut self, attempt_id: &str, left: Option<JobKind>) {
+        match left {
+            // What could not be stopped does not hold up the end of the session.
+            Some(JobKind::Stragglers) if self.closed => self.job_left(attempt_id, None),
+            Some(kind) => {
+                if let Some(job) = self.jobs.get_mut(attempt_id) {
+                    job.kind = kind;
+                    job.stopping = self.closed;
+                }
             }
-        } else if self.jobs.remove(attempt_id).is_some() {
-            self.emit_job(attempt_id, true);
+            None => {
+                if self.jobs.remove(attempt_id).is_some() {
+                    self.emit_job(attempt_id, true);
+                }
+            }
         }
     }
 
@@ -223,108 +293,68 @@ impl Actor {
         })
     }
 
-    fn lost(&self, attempt_id: &str, reason: String, stragglers: Vec<Straggler>) -> Option<Record> {
-        let attempt = self.store.session.attempt(attempt_id)?;
-        if attempt.result.is_some() || attempt.state.is_by_person() {
-            return self.job_end(attempt_id, &reason);
+    /// Its supervisor is gone. While processes of it live, it stays a job: found by the attempt's
+    /// id, and stoppable (SV-04).
+    async fn job_lost(&mut self, attempt_id: &str, reason: String, stragglers: Vec<Straggler>) {
+        let Some(attempt) = self.store.session.attempt(attempt_id) else {
+            return;
+        };
+        let is_over = stragglers.is_empty();
+        let settled = attempt.result.is_some() || attempt.state.is_by_person();
+        let is_known = attempt.state == AttemptState::Unknown && attempt.stragglers == stragglers;
+        let record = if settled {
+            is_over.then(|| self.job_end(attempt_id, &reason)).flatten()
+        } else if is_known {
+            None
+        } else {
+            Some(
+                AttemptChanged {
+                    attempt_id: attempt_id.to_owned(),
+                    state: AttemptState::Unknown,
+                    reason,
+                    stragglers,
+                }
+                .into(),
+            )
+        };
+        if is_over {
+            return self.job_over(attempt_id, record).await;
         }
-        Some(
-            AttemptChanged {
-                attempt_id: attempt_id.to_owned(),
-                state: AttemptState::Unknown,
-                reason,
-                stragglers,
-            }
-            .into(),
-        )
+        if let Some(job) = self.jobs.get_mut(attempt_id)
+            && job.kind == JobKind::Reattached
+        {
+            job.kind = JobKind::Stragglers;
+        }
+        self.record_of_job(attempt_id, record).await;
+        self.emit_job(attempt_id, false);
     }
 
     async fn job_over(&mut self, attempt_id: &str, record: Option<Record>) {
-        let seq = match record {
-            Some(record) => match self.commit(vec![record], Vec::new()).await {
-                Ok(entries) => entries.first().map(|entry| entry.seq),
-                Err(error) => {
-                    self.notice(error.code(), error.to_string());
-                    None
-                }
-            },
-            None => None,
-        };
+        let seq = self.store_for_job(record).await;
         if self.jobs.remove(attempt_id).is_some() {
             self.emit_job(attempt_id, true);
         }
-        let call_id = self
-            .store
-            .session
-            .attempt(attempt_id)
-            .map(|attempt| attempt.identity.call_id.clone());
-        if let Some(call_id) = call_id {
-            self.emit_result(&call_id, seq);
+        self.emit_attempt(attempt_id, seq);
+    }
+
+    async fn record_of_job(&mut self, attempt_id: &str, record: Option<Record>) {
+        let seq = self.store_for_job(record).await;
+        self.emit_attempt(attempt_id, seq);
+    }
+
+    async fn store_for_job(&mut self, record: Option<Record>) -> Option<u64> {
+        match self.commit(vec![record?], Vec::new()).await {
+            Ok(entries) => entries.first().map(|entry| entry.seq),
+            Err(error) => {
+                self.notice(error.code(), error.to_string());
+                None
+            }
         }
     }
-}
 
-/// Times that a watcher looks again when its look fails.
-const LOOKS: u32 = 40;
-/// Between two of them.
-const LOOK_AGAIN: Duration = Duration::from_millis(250);
-
-/// Watches one supervised tree to its end, or until nobody wants to know.
-async fn watch(
-    target: Target,
-    mut wishes: mpsc::UnboundedReceiver<()>,
-    outbox: mpsc::UnboundedSender<Message>,
-) {
-    let attempt_id = target.attempt_id.clone();
-    let tell = |news| {
-        let attempt_id = attempt_id.clone();
-        outbox.send(Message::Job { attempt_id, news }).is_ok()
-    };
-    let mut attachment = Attachment::attach(target, None, 0);
-    let mut failures = 0;
-    loop {
-        let next = tokio::select! {
-            wish = wishes.recv() => {
-                if wish.is_none() {
-                    return;
-                }
-                if let Err(error) = attachment.stop()
-                    && !tell(JobNews::StopFailed(error.to_string()))
-                {
-                    return;
-                }
-                continue;
-            }
-            next = attachment.next() => next,
-        };
-        let (news, last) = match next {
-            Ok(Progress::Output(_)) => {
-                failures = 0;
-                continue;
-            }
-            Ok(Progress::Exited(receipt)) => {
-                let last = receipt.survivors.is_empty();
-                (JobNews::Exited(receipt), last)
-            }
-            Ok(Progress::Gone) => (JobNews::Gone, true),
-            Ok(Progress::NotStarted) => (JobNews::NotStarted, true),
-            Ok(Progress::Lost { reason, stragglers }) => {
-                (JobNews::Lost { reason, stragglers }, true)
-            }
-            Err(error) if failures < LOOKS => {
-                failures += 1;
-                tracing::debug!(code = error.code(), "a job can't be looked at now");
-                tokio::time::sleep(LOOK_AGAIN).await;
-                continue;
-            }
-            Err(error) => {
-                let reason = error.to_string();
-                let stragglers = Vec::new();
-                (JobNews::Lost { reason, stragglers }, true)
-            }
-        };
-        if !tell(news) || last {
-            return;
+    fn emit_attempt(&self, attempt_id: &str, seq: Option<u64>) {
+        if let Some(attempt) = self.store.session.attempt(attempt_id) {
+            self.emit_result(&attempt.identity.call_id, seq);
         }
     }
 }

@@ -8,10 +8,11 @@ use holdfast_api::transcript::{
     DiffReply, OutputPage, PageQuery, TranscriptPage, TranscriptSnapshot,
 };
 use holdfast_domain::recovery::admission::ActionRequest;
-use holdfast_domain::recovery::process::{ExitReceipt, Straggler};
+use holdfast_domain::recovery::process::Straggler;
 use holdfast_provider::{ModelEvent, ProviderError};
-use holdfast_tools::ToolOutcome;
 use tokio::sync::oneshot;
+
+use super::ends::Ended;
 
 /// Where an answer goes.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, ApiError>>;
@@ -36,7 +37,7 @@ pub(crate) enum Message {
     ToolEnded {
         call_id: String,
         attempt_id: String,
-        outcome: Box<Option<ToolOutcome>>,
+        outcome: Box<Option<Ended>>,
     },
     /// A part of a running call's output.
     Progress { attempt_id: String, text: String },
@@ -48,15 +49,15 @@ pub(crate) enum Message {
 
 /// What a job's watcher saw.
 pub(crate) enum JobNews {
-    /// The root process ended.
-    Exited(ExitReceipt),
+    /// The root process ended, and so its call.
+    Exited(Box<Ended>),
     /// Nothing of it is left.
     Gone,
     /// It was fenced before its start.
     NotStarted,
     /// It could not be told to stop; why.
     StopFailed(String),
-    /// Its supervisor is gone without a receipt.
+    /// Its supervisor is gone. Processes that live on are watched by the attempt's id (SV-04).
     Lost {
         reason: String,
         stragglers: Vec<Straggler>,

@@ -39,6 +39,7 @@ impl Actor {
         TranscriptSnapshot {
             items,
             live,
+            progress: self.live_outputs(),
             up_to: self.host.hub.latest_id(),
         }
     }
@@ -105,7 +106,10 @@ impl Actor {
                 more: end < length,
             }
         };
-        let Some(result) = attempt.result.as_ref().or(attempt.late.as_ref()) else {
+        // A job goes on printing behind its call's result.
+        let result = attempt.result.as_ref().or(attempt.late.as_ref());
+        let lives = self.jobs.contains_key(attempt_id);
+        let Some(result) = result.filter(|_| !lives) else {
             let file = self.effects_root().join(attempt_id).join("output");
             let (length, bytes) = read_part(&file, offset).unwrap_or_default();
             return Ok(page(length, &bytes, false));

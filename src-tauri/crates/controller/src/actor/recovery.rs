@@ -12,6 +12,7 @@ use holdfast_domain::recovery::attempt::{
 use holdfast_domain::recovery::barrier;
 use holdfast_domain::recovery::process::ProcessEvidence;
 use holdfast_domain::transcript::record::{Inspected, Record, Resolved};
+use holdfast_supervisor::Presence;
 use holdfast_tools::Verdict;
 
 use super::Actor;
@@ -52,8 +53,8 @@ impl Actor {
         // still not durable is said behind all other causes (TR-30).
         let durable = self.writable().await.is_ok();
         let snapshot = self.recovery_snapshot();
+        let stragglers_live = self.stragglers_live(&request.attempt_id).await;
         let attempt = self.store.session.attempt(&request.attempt_id);
-        let stragglers_live = attempt.is_some_and(|attempt| self.stragglers_live(attempt));
         let situation = Situation {
             closed: self.closed,
             switching: false,
@@ -136,11 +137,24 @@ impl Actor {
         error
     }
 
-    /// SV-04: a named straggler that still carries the attempt's id.
-    fn stragglers_live(&self, attempt: &Attempt) -> bool {
-        !attempt.stragglers.is_empty()
-            && holdfast_supervisor::stragglers(&attempt.identity.attempt_id)
-                .is_ok_and(|found| !found.is_empty())
+    /// SV-04: something of it lives: its supervisor is at work, which knows also those that it may
+    /// not signal; or a process carries the attempt's id.
+    async fn stragglers_live(&self, attempt_id: &str) -> bool {
+        let supervised = self
+            .store
+            .session
+            .attempt(attempt_id)
+            .is_some_and(|attempt| attempt.supervised);
+        if !supervised {
+            return false;
+        }
+        if self.presence(attempt_id).await != Presence::Absent {
+            return true;
+        }
+        let id = attempt_id.to_owned();
+        tokio::task::spawn_blocking(move || holdfast_supervisor::stragglers(&id))
+            .await
+            .is_ok_and(|found| found.is_ok_and(|found| !found.is_empty()))
     }
 
     /// TR-32: looks, and executes nothing.
@@ -208,7 +222,27 @@ impl Actor {
             )
             | None => (String::new(), None),
         };
-        let alive = !stragglers.is_empty();
+        // Those that may not be signalled hide their environment; their supervisor knows them.
+        let (watched, named) = match &evidence {
+            Some(ProcessEvidence::Running { .. }) => (true, Vec::new()),
+            Some(ProcessEvidence::Exited { receipt, alive, .. }) if *alive => {
+                (true, receipt.stragglers.clone())
+            }
+            Some(
+                ProcessEvidence::Exited { .. }
+                | ProcessEvidence::NoFolder
+                | ProcessEvidence::Fenced
+                | ProcessEvidence::Lost { .. },
+            )
+            | None => (false, Vec::new()),
+        };
+        let mut stragglers = stragglers;
+        for process in named {
+            if stragglers.iter().all(|known| known.pid != process.pid) {
+                stragglers.push(process);
+            }
+        }
+        let alive = watched || !stragglers.is_empty();
         Inspection {
             inspection_id,
             state: InspectionState::Unknown,

@@ -13,10 +13,11 @@ use holdfast_domain::recovery::publication::PublicationEvidence;
 use holdfast_domain::recovery::restart::{Findings, RestartStep, plan};
 use holdfast_domain::transcript::record::{Record, ResultSource};
 use holdfast_supervisor::{Claim, SupervisorError};
-use holdfast_tools::{Interrupted, finish_shell, finish_write};
+use holdfast_tools::{Interrupted, finish_write};
 
 use super::Actor;
-use super::ends::drop_folder;
+use super::ends::{drop_folder, keep};
+use super::jobs::outcome;
 use crate::stops::{StopPoint, pass};
 
 /// Why what is open is accounted for.
@@ -55,7 +56,7 @@ impl Actor {
                 ),
             );
         }
-        let findings = self.findings();
+        let findings = self.findings().await;
         let mut steps = plan(&self.store.session, &findings);
         if occasion == Occasion::Healed {
             steps.retain(|step| self.is_due_without_restart(step));
@@ -91,7 +92,7 @@ impl Actor {
                         .await
                 }
                 RestartStep::Reattach { attempt_id } => {
-                    self.reattach_or_keep(&attempt_id);
+                    self.reattach_or_keep(&attempt_id, &findings);
                     Ok(())
                 }
             };
@@ -107,6 +108,13 @@ impl Actor {
                 .map(|attempt| attempt.identity.call_id.clone());
             if let Some(call_id) = call_id {
                 self.emit_result(&call_id, None);
+            }
+        }
+        for (attempt_id, evidence) in &findings.processes {
+            if let ProcessEvidence::Lost { stragglers, .. } = evidence
+                && !stragglers.is_empty()
+            {
+                self.watch_stragglers(attempt_id);
             }
         }
         self.sweep();
@@ -133,14 +141,21 @@ impl Actor {
             .is_none_or(|id| !self.jobs.contains_key(&id) && !self.in_flight().contains(&id))
     }
 
-    fn reattach_or_keep(&mut self, attempt_id: &str) {
+    fn reattach_or_keep(&mut self, attempt_id: &str, findings: &Findings) {
         let has_result = self
             .store
             .session
             .attempt(attempt_id)
             .is_some_and(|attempt| attempt.result.is_some() || attempt.late.is_some());
+        let has_receipt = matches!(
+            findings.processes.get(attempt_id),
+            Some(ProcessEvidence::Exited { .. })
+        );
         if has_result {
             self.watch_survivors(attempt_id);
+        } else if has_receipt {
+            // Its end was asked for and is not proven: that is all there will be.
+            self.watch_stragglers(attempt_id);
         } else {
             self.reattach(attempt_id);
         }
@@ -152,10 +167,14 @@ impl Actor {
         receipt: &ExitReceipt,
         incomplete: bool,
     ) -> Result<(), String> {
-        let output = self.effects_root().join(attempt_id).join("output");
+        let folder = self.effects_root().join(attempt_id);
         let command = self.command_of(attempt_id);
-        let outcome = finish_shell(&command, receipt, &output, incomplete);
-        self.store_outcome(attempt_id, outcome, ResultSource::Recovered)
+        let Some(outcome) = outcome(folder, command, receipt.clone(), Some(incomplete)).await
+        else {
+            return Err("its result could not be read".to_owned());
+        };
+        let ended = keep(self.store.spill.clone(), attempt_id, outcome).await;
+        self.store_outcome(attempt_id, ended, ResultSource::Recovered)
             .await
             .map(|_| ())
             .map_err(|(_, message)| message)
@@ -176,7 +195,8 @@ impl Actor {
             return Ok(());
         };
         let outcome = finish_write(intent, &attempt.subject, bytes, diff, changed_since);
-        self.store_outcome(attempt_id, outcome, ResultSource::Recovered)
+        let ended = keep(self.store.spill.clone(), attempt_id, outcome).await;
+        self.store_outcome(attempt_id, ended, ResultSource::Recovered)
             .await
             .map(|_| ())
             .map_err(|(_, message)| message)
@@ -214,11 +234,12 @@ impl Actor {
         })
     }
 
-    fn findings(&self) -> Findings {
+    /// Reads whole outputs for their digests, so not on a thread of the runtime.
+    async fn findings(&self) -> Findings {
         let session = &self.store.session;
         let root = self.effects_root();
         let in_flight = self.in_flight();
-        let processes: BTreeMap<String, ProcessEvidence> = session
+        let open: Vec<Attempt> = session
             .attempts()
             .filter(|attempt| is_open(attempt) && self.is_own(attempt))
             // What this host runs is looked at by its watcher, and must not be fenced.
@@ -226,17 +247,22 @@ impl Actor {
                 let id = &attempt.identity.attempt_id;
                 !self.jobs.contains_key(id) && !in_flight.contains(id)
             })
-            .filter_map(|attempt| {
-                let evidence = look(&root, attempt, &self.host.boot_id);
-                match evidence {
+            .cloned()
+            .collect();
+        let (looked_in, boot_id) = (root.clone(), self.host.boot_id.clone());
+        let looks = tokio::task::spawn_blocking(move || -> BTreeMap<String, ProcessEvidence> {
+            open.iter()
+                .filter_map(|attempt| match look(&looked_in, attempt, &boot_id) {
                     Ok(evidence) => Some((attempt.identity.attempt_id.clone(), evidence)),
                     Err(error) => {
                         tracing::warn!(code = error.code(), "an effect folder can't be read");
                         None
                     }
-                }
-            })
-            .collect();
+                })
+                .collect()
+        });
+        // A defect of the look leaves all of them unknown, which is the safe side.
+        let processes = looks.await.unwrap_or_default();
         let orphans = holdfast_supervisor::list(&root)
             .unwrap_or_default()
             .into_iter()

@@ -183,8 +183,10 @@ async fn follow(
                 ));
             }
             Ok(Progress::Lost { reason, stragglers }) => return unknown(&reason, stragglers),
-            // Only comes after the receipt, which ends this loop.
-            Ok(Progress::Gone) => return unknown("its end came without a receipt", Vec::new()),
+            // Both come only after the receipt, which ends this loop.
+            Ok(Progress::Gone | Progress::StopFailed) => {
+                return unknown("its end came without a receipt", Vec::new());
+            }
             Err(error) => return unknown(&error.to_string(), Vec::new()),
         }
     }

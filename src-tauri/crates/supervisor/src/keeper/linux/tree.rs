@@ -8,14 +8,11 @@ use std::collections::HashSet;
 
 use holdfast_domain::recovery::process::{Straggler, TreeProof};
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, pidfd_open, pidfd_send_signal,
-    set_child_subreaper, wait,
-};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper, wait};
 
 use crate::error::SupervisorError;
 use crate::keeper::verdict::RootEnd;
-use crate::process_table::{Entry, descendants, entry};
+use crate::process_table::{Entry, descendants, send};
 
 /// Rounds of stopping before killing; each finds only what was born during the one before.
 const STOP_ROUNDS: usize = 64;
@@ -137,18 +134,4 @@ fn living() -> Vec<Entry> {
         .into_iter()
         .filter(Entry::lives)
         .collect()
-}
-
-/// Signals this very process. One that has ended, or may not be signalled, is left: whether it is
-/// gone is asked of `reap`, never of this.
-fn send(process: &Entry, signal: Signal) {
-    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else {
-        return;
-    };
-    let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else {
-        return;
-    };
-    if entry(process.pid).is_some_and(|now| now.start_time == process.start_time) {
-        let _ = pidfd_send_signal(&descriptor, signal);
-    }
 }
