@@ -26,3 +26,5 @@ mod stage;
 mod stops;
 mod surfaces;
 mod turns;
+#[cfg(target_os = "linux")]
+mod update;

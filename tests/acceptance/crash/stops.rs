@@ -94,6 +94,18 @@ async fn sv_09_such_a_tree_ends_with_its_host_when_that_is_configured() {
 }
 
 #[tokio::test]
+async fn sv_09_sigterm_to_the_host_stops_what_runs_and_what_was_left() {
+    let (mut stage, _, attempt) = running("").await;
+    stage.kill();
+    stage.restart();
+    assert_eq!(stage.get("/jobs").await[0]["kind"], "reattached");
+    stage.end();
+    assert_eq!(carriers(&attempt), vec![]);
+    stage.restart();
+    check_ended(&stage, &attempt, "recovered").await;
+}
+
+#[tokio::test]
 async fn sv_05_sigterm_to_the_supervisor_ends_the_tree_and_is_told_as_from_outside() {
     let (stage, _, attempt) = running("").await;
     signal(stage.supervisor_of(&attempt), "TERM");

@@ -239,6 +239,13 @@ async fn c38_a_process_that_may_not_be_signalled_is_named_and_nothing_claims_it_
     assert_eq!(named, [(straggler, "sleep")]);
     assert_eq!(outcome_of(&receipt).state, AttemptState::Unknown);
     assert!(lives(straggler));
+    // Asked again it tries again, and says by taking the file away that it could do no more.
+    fs::write(folder.join("stop"), "").unwrap();
+    own(&folder.join("stop"));
+    until("the second stop is given up", || {
+        (!folder.join("stop").exists()).then_some(())
+    });
+    assert!(lives(straggler) && !folder.join("ended").exists());
     // A receipt of another owner is refused, so root's own look believes nothing.
     assert!(matches!(
         stage.look(&request),

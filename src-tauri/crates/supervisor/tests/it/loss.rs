@@ -1,9 +1,10 @@
 //! Hosts and supervisors that die (TR-18, SV-04, SV-09, C01, C32).
 
 use std::fs;
+use std::time::Duration;
 
 use holdfast_domain::recovery::process::{EndedBy, ProcessEvidence, TreeProof};
-use holdfast_supervisor::{Attachment, OnHostLoss, Progress};
+use holdfast_supervisor::{Attachment, OnHostLoss, Progress, end_stragglers};
 use rustix::process::Signal;
 
 use crate::stage::{ShellHost, Stage, ended, lives, next, pids, signal, until};
@@ -156,6 +157,37 @@ async fn c32_a_killed_supervisor_means_lost_with_its_straggler_named() {
         panic!("it should still be lost");
     };
     assert!(stragglers.is_empty());
+}
+
+#[tokio::test]
+async fn sv_04_what_a_lost_supervisor_left_is_ended_with_its_children() {
+    let stage = Stage::new();
+    // One ignores TERM, one has cleared its environment and left the session.
+    let request = stage.request(
+        "trap '' TERM; setsid env -i /bin/sleep 600 & echo $! >> pids; echo $$ >> pids; wait",
+    );
+    let folder = stage.prepare(&request);
+    let mut supervisor = stage.launch_by_shell("", &folder);
+    let both = pids(&stage.work("pids"), 2);
+    until("the sleep has cleared its environment", || {
+        let environment = fs::read(format!("/proc/{}/environ", both[0])).ok()?;
+        let name = fs::read_to_string(format!("/proc/{}/comm", both[0])).ok()?;
+        (environment.is_empty() && name == "sleep\n").then_some(())
+    });
+    supervisor.kill().unwrap();
+    supervisor.wait().unwrap();
+    assert!(both.iter().all(|pid| lives(*pid)));
+    let grace = Duration::from_millis(50);
+    // Of another boot nothing can be left, and a number of then is another process now.
+    let other = end_stragglers(&request.attempt_id, "another boot", grace).unwrap();
+    assert!(other.is_empty() && both.iter().all(|pid| lives(*pid)));
+    let left = end_stragglers(&request.attempt_id, &request.boot_id, grace).unwrap();
+    assert!(left.is_empty(), "{left:?}");
+    assert!(!both.iter().any(|pid| lives(*pid)));
+    match stage.look(&request) {
+        ProcessEvidence::Lost { stragglers, .. } => assert!(stragglers.is_empty()),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[tokio::test]

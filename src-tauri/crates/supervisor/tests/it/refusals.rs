@@ -5,7 +5,10 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 
 use holdfast_domain::recovery::process::{ExitReceipt, ProcessEvidence};
-use holdfast_supervisor::{Attachment, Progress, Request, launch, prepare, read_receipt};
+use holdfast_supervisor::{
+    Attachment, PROTOCOL, Presence, Progress, Request, SupervisorError, launch, prepare, read_end,
+    read_receipt, remove,
+};
 
 use crate::stage::{Stage, binary, next, root};
 
@@ -172,6 +175,88 @@ async fn sv_08_a_request_of_another_mode_protocol_folder_or_shape_starts_nothing
         fs::remove_file(folder.join("request")).unwrap();
     })
     .await;
+}
+
+#[tokio::test]
+async fn sv_08_the_protocol_before_is_understood_and_no_other_receipt() {
+    let stage = Stage::new();
+    let request = stage.request("sleep 600 & exit 5");
+    let mut attachment = stage.start(&request);
+    let (_, receipt) = crate::stage::ended(&mut attachment).await;
+    attachment.stop().unwrap();
+    assert_eq!(next(&mut attachment).await, Progress::Gone);
+    let folder = stage.folder(&request);
+    for (protocol, understood) in [
+        (PROTOCOL - 1, true),
+        (PROTOCOL, true),
+        (PROTOCOL + 1, false),
+        (PROTOCOL + 2, false),
+    ] {
+        for name in ["exit", "ended"] {
+            let content = fs::read(folder.join(name)).unwrap();
+            let mut content: serde_json::Value = serde_json::from_slice(&content).unwrap();
+            content["protocol"] = protocol.into();
+            fs::write(folder.join(name), content.to_string()).unwrap();
+        }
+        let read = read_receipt(&folder, &request.attempt_id, &request.argument_digest);
+        assert_eq!(read.is_ok_and(|read| read.is_some()), understood);
+        let end = read_end(&folder, &request.attempt_id);
+        assert_eq!(end.is_ok_and(|end| end.is_some()), understood);
+        // The supervisor syncs for a moment after its last word.
+        let seen = crate::stage::until("its supervisor ends", || match stage.look(&request) {
+            ProcessEvidence::Running { .. } => None,
+            seen => Some(seen),
+        });
+        match seen {
+            ProcessEvidence::Exited { receipt: found, .. } => {
+                assert!(understood);
+                assert_eq!((found.code, found.protocol), (receipt.code, protocol));
+            }
+            ProcessEvidence::Lost { reason, .. } => {
+                assert!(!understood && reason.contains(&format!("protocol {protocol}")));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn sv_08_a_supervisor_of_an_unknown_protocol_is_running_and_can_be_stopped_only() {
+    let stage = Stage::new();
+    let request = stage.request("true");
+    let folder = stage.prepare(&request);
+    // What a supervisor of a far newer version may have left, while it holds its lock.
+    let private = |name: &str, content: &str| {
+        fs::write(folder.join(name), content).unwrap();
+        fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    private("alive", "");
+    private("start", "{\"by\":\"somebody\",\"of\":\"another version\"}");
+    private("exit", "{\"protocol\":99,\"how\":\"it went\"}");
+    let alive = fs::File::open(folder.join("alive")).unwrap();
+    alive.lock().unwrap();
+    assert!(matches!(
+        stage.look(&request),
+        ProcessEvidence::Running { .. }
+    ));
+    let presence = |request: &Request| {
+        holdfast_supervisor::presence(&folder, &request.attempt_id, &request.argument_digest)
+            .unwrap()
+    };
+    assert_eq!(presence(&request), Presence::Running);
+    assert!(matches!(
+        remove(&folder).unwrap_err(),
+        SupervisorError::StillRunning
+    ));
+    let mut attachment = Attachment::attach(stage.target(&request), None, 0);
+    attachment.stop().unwrap();
+    assert!(folder.join("stop").exists());
+    drop(alive);
+    match next(&mut attachment).await {
+        Progress::Lost { reason, .. } => assert!(!reason.is_empty()),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(presence(&request), Presence::Absent);
 }
 
 #[test]
