@@ -88,7 +88,7 @@ async fn tr_18_of_a_large_output_the_end_is_live_after_a_restart() {
     let mut whole = String::new();
     loop {
         let path = format!(
-            "/output?session={}&attemptId={attempt}&offset={}",
+            "/output?session={}&attempt={attempt}&offset={}",
             stage.session,
             whole.len()
         );
