@@ -28,3 +28,4 @@ mod surfaces;
 mod turns;
 #[cfg(target_os = "linux")]
 mod update;
+mod walk;

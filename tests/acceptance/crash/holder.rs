@@ -13,7 +13,7 @@ use super::stage::{Stage, calls, shell, until_there};
 
 impl Stage {
     /// A session with one attempt whose supervisor and command were killed: unknown.
-    async fn with_lost_command() -> Self {
+    pub(crate) async fn with_lost_command() -> Self {
         let stage = Self::new("full", Vec::new()).await;
         let pids = stage.beside("pids");
         let command = format!(

@@ -89,6 +89,14 @@ impl Stage {
         );
         let jobs = self.get("/jobs").await;
         assert_eq!(jobs.as_array().unwrap().len(), expected.jobs, "jobs");
+
+        // The command line beside the host, through its socket.
+        let shown = self.command(&["sessions", "show", &self.session, "--json"]);
+        check_calls(shown.as_array().unwrap(), expected, "sessions show");
+        let listed = self.command(&["recovery", "list", "--session", &self.session, "--json"]);
+        assert_eq!(listed, self.recovery().await, "recovery list");
+        let listed = self.command(&["jobs", "list", "--session", &self.session, "--json"]);
+        assert_eq!(listed, jobs, "jobs list");
     }
 
     /// Ends the host and reads what the command line says. For sessions without a job: a clean end

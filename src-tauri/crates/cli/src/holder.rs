@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow};
 use holdfast_api::host::Selector;
 use holdfast_api::recovery::ToolRecoverySnapshot;
 use holdfast_api::session::{CancelJob, Job, Status};
+use holdfast_api::transcript::{TranscriptItem, TranscriptPage};
 use holdfast_api::{ApiError, SessionHost};
 use holdfast_controller::Host;
 use holdfast_domain::recovery::admission::ActionRequest;
@@ -22,6 +23,29 @@ use crate::data;
 const ANSWER_TIME: Duration = Duration::from_secs(15);
 /// Between two looks at what still runs.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// A session's transcript as the program that holds it tells it, oldest first: what runs is known
+/// only there. `None` when nobody holds it, or whoever does can't be asked; then the log is what
+/// there is to read.
+pub(crate) async fn transcript(host: &Host, session: &str) -> Option<Vec<TranscriptItem>> {
+    let client = client(&host.holder_socket(session)?).ok()?;
+    let mut items = Vec::new();
+    let mut before = None;
+    loop {
+        let mut url = format!("http://localhost/transcript/page?session={session}&limit=200");
+        if let Some(before) = before {
+            url.push_str(&format!("&before={before}"));
+        }
+        let answer = client.get(url).send().await.ok()?;
+        let page: TranscriptPage = answer.error_for_status().ok()?.json().await.ok()?;
+        items.extend(page.items);
+        before = page.before;
+        if before.is_none() {
+            items.reverse();
+            return Some(items);
+        }
+    }
+}
 
 /// Whoever can answer for one session.
 pub(crate) struct Holder {

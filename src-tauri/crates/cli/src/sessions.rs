@@ -1,4 +1,5 @@
-//! `holdfast sessions`: reads without any lock, also beside a host that holds the session.
+//! `holdfast sessions`: reads without any lock, also beside a host that holds the session. What that
+//! one runs is asked of it; without an answer the log is read, where it looks unknown.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use holdfast_api::session::SessionsQuery;
 use holdfast_api::transcript::TranscriptItem;
 
 use crate::arguments::{Sessions, SessionsAction};
-use crate::data;
+use crate::{data, holder};
 
 pub(crate) async fn sessions(folder: Option<PathBuf>, options: Sessions) -> anyhow::Result<u8> {
     let host = data::host(data::folder(folder)?, None)?;
@@ -49,7 +50,10 @@ pub(crate) async fn sessions(folder: Option<PathBuf>, options: Sessions) -> anyh
             }
         }
         SessionsAction::Show { session, json } => {
-            let items = host.read_transcript(&session)?;
+            let items = match holder::transcript(&host, &session).await {
+                Some(items) => items,
+                None => host.read_transcript(&session)?,
+            };
             if json {
                 writeln!(out, "{}", serde_json::to_string(&items)?)?;
             } else {
