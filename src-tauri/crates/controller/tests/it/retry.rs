@@ -514,6 +514,8 @@ async fn tr_36_it_is_an_ordinary_executing_phase_and_can_be_stopped() {
         .act(Action::Retry, &second, &inspection)
         .await
         .unwrap();
+    // Its end is heard here, so that the turn below waits for its own.
+    session.until_done().await;
     session.idle().await;
     world.sink.commit_held();
     assert_eq!(world.effects(), 1);
