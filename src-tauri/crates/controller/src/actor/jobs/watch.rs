@@ -58,6 +58,8 @@ impl Watch {
         // In the middle of the output, the first piece may begin inside a character.
         let (mut pieces, mut is_inside) = (Pieces::default(), offset > 0);
         let mut is_call = true;
+        // A wish that the supervisor did not live to answer is not lost with it.
+        let mut is_wished = false;
         let mut failures = 0;
         loop {
             let next = tokio::select! {
@@ -65,6 +67,7 @@ impl Watch {
                     if wish.is_none() {
                         return;
                     }
+                    is_wished = true;
                     if let Err(error) = attachment.stop()
                         && !self.tell(JobNews::StopFailed(error.to_string()))
                     {
@@ -94,9 +97,12 @@ impl Watch {
                 }
                 Ok(Progress::Gone) => self.last(JobNews::Gone),
                 Ok(Progress::NotStarted) => self.last(JobNews::NotStarted),
-                Ok(Progress::StopFailed) => self.go_on(JobNews::StopFailed(
-                    "some of it may not be ended".to_owned(),
-                )),
+                Ok(Progress::StopFailed) => {
+                    is_wished = false;
+                    self.go_on(JobNews::StopFailed(
+                        "some of it may not be ended".to_owned(),
+                    ))
+                }
                 Ok(Progress::Lost { reason, stragglers }) => self.lost(reason, stragglers),
                 Err(error) if failures < LOOKS => {
                     failures += 1;
@@ -112,7 +118,7 @@ impl Watch {
                 Next::End => return,
             }
         }
-        self.alone(wishes).await;
+        self.alone(wishes, is_wished).await;
     }
 
     /// The call's end, with its output read and kept.
@@ -142,7 +148,7 @@ impl Watch {
     }
 
     /// SV-04: what is left is known by the attempt's id alone.
-    async fn alone(&self, mut wishes: mpsc::UnboundedReceiver<()>) {
+    async fn alone(&self, mut wishes: mpsc::UnboundedReceiver<()>, mut is_wished: bool) {
         loop {
             let id = self.target.attempt_id.clone();
             let found = tokio::task::spawn_blocking(move || stragglers(&id)).await;
@@ -150,11 +156,12 @@ impl Watch {
                 self.tell(JobNews::Gone);
                 return;
             }
-            let wish = tokio::time::timeout(STRAGGLERS_AGAIN, wishes.recv()).await;
-            match wish {
-                Err(_) => continue,
-                Ok(None) => return,
-                Ok(Some(())) => {}
+            if !std::mem::take(&mut is_wished) {
+                match tokio::time::timeout(STRAGGLERS_AGAIN, wishes.recv()).await {
+                    Err(_) => continue,
+                    Ok(None) => return,
+                    Ok(Some(())) => {}
+                }
             }
             let (id, boot) = (self.target.attempt_id.clone(), self.target.boot_id.clone());
             let ended =
