@@ -650,7 +650,8 @@ async fn tr_01_the_sessions_own_log_alone_carries_the_evidence() {
     for entry in std::fs::read_dir(&session.folder).unwrap() {
         let path = entry.unwrap().path();
         match path.file_name().and_then(|name| name.to_str()) {
-            Some("log.jsonl" | "lock") => {}
+            // The effect folders are the commands' own traces, which are looked at.
+            Some("log.jsonl" | "lock" | "effects") => {}
             _ if path.is_dir() => std::fs::remove_dir_all(&path).unwrap(),
             _ => std::fs::remove_file(&path).unwrap(),
         }
