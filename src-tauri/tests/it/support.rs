@@ -148,7 +148,7 @@ pub(crate) fn request(operation: &str) -> Value {
             json!({ "sessionId": "s1", "title": "New", "mode": null, "model": null, "archived": null })
         }
         "submit" => json!({ "tabId": "t1", "input": "go on", "submissionId": "k1" }),
-        "rewind" => json!({ "tabId": "t1", "seq": 7.0 }),
+        "rewind" => json!({ "tabId": "t1", "seq": 7 }),
         "cancel" => json!({ "tabId": "t1", "turnId": "u1" }),
         "approve" => json!({
             "tabId": "t1", "id": "q1", "generation": 3, "allow": true, "scope": "once", "reason": "",
