@@ -380,6 +380,8 @@ fn look(root: &Path, attempt: &Attempt, boot_id: &str) -> Result<ProcessEvidence
     let may_fence = evidence == ProcessEvidence::NoFolder
         && attempt.boot_id == boot_id
         && !boot_id.is_empty()
+        // It was looked at before, when there was one: that somebody took it away proves nothing.
+        && attempt.state != AttemptState::Unknown
         && !attempt.state.is_by_person();
     if !may_fence {
         return Ok(evidence);

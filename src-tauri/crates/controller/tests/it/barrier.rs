@@ -28,6 +28,17 @@ pub(crate) async fn with_unknown(bench: &Bench, mode: &str) -> (Session, String)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tr_18_a_folder_that_was_taken_away_does_not_prove_that_nothing_was_started() {
+    let bench = Bench::new();
+    let (session, attempt) = with_unknown(&bench, "full").await;
+    session.host.close().await;
+    std::fs::remove_dir_all(session.folder.join("effects")).unwrap();
+    let again = bench.of(bench.host(), &session.id);
+    assert_eq!(again.open_attempt().await, attempt);
+    assert_eq!(bench.ledger().count("effect"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tr_19_no_new_call_turn_or_client_gets_around_the_barrier() {
     let bench = Bench::new();
     let (mut session, attempt) = with_unknown(&bench, "full").await;
