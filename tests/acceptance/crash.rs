@@ -17,6 +17,7 @@ mod looks;
 mod output;
 mod publication;
 mod questions;
+mod repeat;
 mod requests;
 mod resolution;
 mod restart;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
 use holdfast_testkit::host::Host;
+#[cfg(target_os = "linux")]
+use holdfast_testkit::model_server::Call;
 use holdfast_testkit::model_server::Step;
 use holdfast_testkit::wait::SOON;
 #[cfg(target_os = "linux")]
@@ -108,6 +110,47 @@ fn an_unknown_outcome_is_exit_2_and_is_listed() {
     assert_eq!(listed.code, Some(0), "{listed:?}");
     assert_eq!(listed.json()["calls"][0]["state"], "unknown");
     assert_eq!(listed.json()["statistics"]["unknown"], 1);
+}
+
+/// A command that has its effect and then runs out of time, proposed twice.
+#[cfg(target_os = "linux")]
+fn repeated_after_its_timeout(ground: &Ground) {
+    for id in ["c1", "c2"] {
+        let arguments = json!({ "command": "echo x >> made; sleep 300", "timeout_s": 1 });
+        let call = Call::new(id, "shell", &arguments.to_string());
+        ground.model.push(Step::default().with_call(call));
+    }
+    ground.model.push(Step::text("I leave it"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn tr_46_without_a_terminal_a_repetition_is_refused_with_exit_2() {
+    let ground = Ground::new(&Plan::default());
+    repeated_after_its_timeout(&ground);
+    let ran = holdfast(&ground, &["run", "make it", "--output", "json"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let outcome = ran.json();
+    assert_eq!(outcome["repeatsRefused"], 1, "{outcome}");
+    assert_eq!(outcome["pendingPrompt"], false, "{outcome}");
+    assert_eq!(outcome["status"], "completed", "{outcome}");
+    assert_eq!(outcome["text"], "I leave it", "the model was told");
+    let made = std::fs::read_to_string(ground.workspace.join("made")).unwrap();
+    assert_eq!(made, "x\n", "it ran once");
+    let requests = ground.model.requests();
+    let told = requests.last().unwrap().json["messages"].to_string();
+    assert!(told.contains("refused: repeat_refused"), "{told}");
+    assert!(told.contains("ran out of time"), "{told}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn tr_46_a_refused_repetition_is_told_in_text_too() {
+    let ground = Ground::new(&Plan::default());
+    repeated_after_its_timeout(&ground);
+    let ran = holdfast(&ground, &["run", "make it"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stdout.contains("repeated an earlier effect"), "{ran:?}");
 }
 
 #[test]

@@ -178,6 +178,54 @@ async fn tr_15_what_is_learnt_after_the_model_was_told_unknown_comes_as_a_note()
 }
 
 #[tokio::test]
+async fn tr_15_what_is_learnt_of_several_calls_comes_in_one_note() {
+    let mut stage = Stage::new("full", vec![]).await;
+    let gate = stage.beside("gate");
+    for call in ["c1", "c2"] {
+        let began = stage.beside(call);
+        let command = format!(
+            "touch {}; {}; echo the end of {call}",
+            began.display(),
+            wait_for_file(&gate)
+        );
+        stage.model.push(calls([shell(call, &command)]));
+        stage.submit(&format!("run {call}")).await;
+        if call == "c2" {
+            // The first command behind a restart (TR-46).
+            let asked = stage.until_asked(call).await;
+            assert_eq!(stage.allow(&asked).await.0, 204);
+        }
+        until_there(&began).await;
+        stage.kill();
+        stage.restart();
+    }
+    stage.turn("what happened?").await;
+    let messages = checked(&stage.model);
+    let synthetic = ["c1", "c2"].map(|call| told(&messages, call));
+    for call in ["c1", "c2"] {
+        let card = stage.tool(call).await;
+        assert_eq!(card["state"], "in_flight", "{card}");
+        assert_eq!(card["resultSource"], "synthetic", "{card}");
+    }
+    open(gate);
+    stage.until_no_jobs().await;
+    stage.turn("and now?").await;
+    let messages = checked(&stage.model);
+    assert_eq!(["c1", "c2"].map(|call| told(&messages, call)), synthetic);
+    let said = said(&messages);
+    let [.., note, last] = said.as_slice() else {
+        panic!("{said:?}");
+    };
+    assert_eq!(last, "and now?");
+    assert_eq!(note.matches("- shell started 20").count(), 2, "{note}");
+    for part in ["exit status 0", "the end of c1", "the end of c2"] {
+        assert!(note.contains(part), "{part} in {note}");
+    }
+    assert!(!note.contains("touch"), "no arguments: {note}");
+    assert_eq!(stage.count("host_note"), 1);
+}
+
+#[tokio::test]
 async fn c01_a_long_command_is_shown_as_running_and_can_be_stopped() {
     let mut stage = Stage::new("full", vec![]).await;
     let began = stage.beside("began");

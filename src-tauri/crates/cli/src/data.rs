@@ -44,12 +44,17 @@ pub(crate) struct Parts {
 
 /// A host on that folder, with its configuration. `workspace` is the default of new sessions.
 pub(crate) fn host(data: PathBuf, workspace: Option<PathBuf>) -> anyhow::Result<Host> {
-    Ok(make(data, workspace, None)?.host)
+    Ok(make(data, workspace, None, true)?.host)
 }
 
 /// The same with its parts, and with a local socket; must be called inside a tokio runtime.
 pub(crate) fn parts(data: PathBuf, workspace: Option<PathBuf>) -> anyhow::Result<Parts> {
-    make(data, workspace, local_socket())
+    make(data, workspace, local_socket(), true)
+}
+
+/// The same for one task; without anybody who can be asked, unless `attended`.
+pub(crate) fn parts_of_task(data: PathBuf, attended: bool) -> anyhow::Result<Parts> {
+    make(data, None, local_socket(), attended)
 }
 
 /// Without one, others are told who holds a session and nothing more.
@@ -64,6 +69,7 @@ fn make(
     data: PathBuf,
     workspace: Option<PathBuf>,
     local: Option<LocalSocket>,
+    attended: bool,
 ) -> anyhow::Result<Parts> {
     holdfast_files::create_private_folder(&data).with_context(|| {
         format!(
@@ -82,6 +88,7 @@ fn make(
         Arc::new(models.clone()),
     );
     options.retry_enabled = retry_enabled();
+    options.attended = attended;
     options.workspace = workspace
         .map(|path| {
             std::fs::canonicalize(&path).with_context(|| {

@@ -1,7 +1,7 @@
 //! `holdfast run "task"`: one task in the terminal.
 //!
 //! Exit code 0: done; 2: something needs a person (an unknown outcome, a question without a
-//! terminal); 1: otherwise.
+//! terminal, a repetition that was refused because nobody could be asked); 1: otherwise.
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -29,6 +29,8 @@ struct Outcome {
     text: String,
     unresolved: u64,
     pending_prompt: bool,
+    /// Calls refused because they may repeat an earlier effect, and nobody could be asked (TR-46).
+    repeats_refused: u64,
 }
 
 pub(crate) async fn run(folder: Option<PathBuf>, options: Run) -> anyhow::Result<u8> {
@@ -39,7 +41,9 @@ pub(crate) async fn run(folder: Option<PathBuf>, options: Run) -> anyhow::Result
         None => std::env::current_dir().context("the present folder can't be read")?,
     };
     let workspace = std::path::absolute(workspace)?;
-    let parts = data::parts(folder, None)?;
+    let text = options.output == Output::Text;
+    let attended = text && std::io::stdin().is_terminal();
+    let parts = data::parts_of_task(folder, attended)?;
     let host = parts.host;
     let stopped = CancellationToken::new();
     let _stop = stopped.clone().drop_guard();
@@ -66,7 +70,6 @@ pub(crate) async fn run(folder: Option<PathBuf>, options: Run) -> anyhow::Result
         },
     )
     .await?;
-    let text = options.output == Output::Text;
     let mut outcome = Outcome {
         session_id: created.session_id,
         ..Outcome::default()
@@ -127,8 +130,11 @@ async fn follow(
         Event::ToolStarted { tool } if text => {
             writeln!(out, "· {} {}", tool.name, short(&tool.args))?;
         }
-        Event::ToolResult { tool } if text => {
-            writeln!(out, "  {} {}", tool.name, tool.state)?;
+        Event::ToolResult { tool } => {
+            outcome.repeats_refused += u64::from(tool.code.as_deref() == Some("repeat_refused"));
+            if text {
+                writeln!(out, "  {} {}", tool.name, tool.state)?;
+            }
         }
         Event::Retrying { message, .. } if text => writeln!(out, "  retrying: {message}")?,
         Event::ApprovalRequest { prompt } => {
@@ -155,12 +161,18 @@ async fn follow(
 
 async fn ask(prompt: PendingPrompt) -> anyhow::Result<Approve> {
     let approval = prompt.approval;
+    let for_session = approval.scopes.iter().any(|scope| scope == "session");
     let question = format!(
-        "{}\n{} {} — {}. Allow? [y]es once / for this [s]ession / [n]o: ",
+        "{}\n{} {} — {}. Allow? [y]es once / {}[n]o: ",
         approval.diff.as_deref().unwrap_or_default(),
         approval.tool,
         approval.subject,
-        approval.reason
+        approval.reason,
+        if for_session {
+            "for this [s]ession / "
+        } else {
+            ""
+        }
     );
     let line = tokio::task::spawn_blocking(move || {
         let mut out = std::io::stdout();
@@ -175,8 +187,10 @@ async fn ask(prompt: PendingPrompt) -> anyhow::Result<Approve> {
     Ok(Approve {
         id: approval.id,
         generation: approval.generation,
-        allow: matches!(answer.as_str(), "y" | "yes" | "s" | "session"),
-        scope: answer.starts_with('s').then(|| "session".to_owned()),
+        // "For this session" where that is not offered is no answer to what was asked.
+        allow: matches!(answer.as_str(), "y" | "yes")
+            || (for_session && matches!(answer.as_str(), "s" | "session")),
+        scope: (for_session && answer.starts_with('s')).then(|| "session".to_owned()),
         reason: None,
     })
 }
@@ -200,7 +214,7 @@ fn short(args: &serde_json::Value) -> String {
 fn finish(outcome: &Outcome, text: bool) -> anyhow::Result<u8> {
     let mut out = std::io::stdout();
     let session = &outcome.session_id;
-    let code = if outcome.unresolved > 0 || outcome.pending_prompt {
+    let code = if outcome.unresolved > 0 || outcome.pending_prompt || outcome.repeats_refused > 0 {
         NEEDS_PERSON
     } else {
         u8::from(outcome.status != "completed")
@@ -221,6 +235,14 @@ fn finish(outcome: &Outcome, text: bool) -> anyhow::Result<u8> {
             out,
             "\nA call waits for your answer and there is no terminal to ask. Run with --mode \
              edits or full, or answer it through holdfast serve (session {session})."
+        )?;
+    } else if outcome.repeats_refused > 0 {
+        writeln!(
+            out,
+            "\n{} call(s) would have repeated an earlier effect, and were refused because there is \
+             no terminal to ask. Look at what the earlier one did, then go on through holdfast \
+             serve or the window (session {session}).",
+            outcome.repeats_refused
         )?;
     } else if outcome.status != "completed" {
         writeln!(

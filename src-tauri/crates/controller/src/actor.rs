@@ -7,6 +7,7 @@
 mod calls;
 mod clients;
 mod ends;
+mod guard;
 mod halt;
 mod history;
 mod jobs;

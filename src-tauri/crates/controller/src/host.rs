@@ -45,6 +45,9 @@ pub struct HostOptions {
     pub data: PathBuf,
     /// Workspace of sessions that name none.
     pub workspace: Option<PathBuf>,
+    /// Somebody can be asked. Where nobody can, a call that may repeat an earlier effect is refused
+    /// with `repeat_refused` (TR-46); ordinary questions wait.
+    pub attended: bool,
     /// The configuration.
     pub config: Config,
     /// Time and randomness.
@@ -75,6 +78,7 @@ impl HostOptions {
         Self {
             data,
             workspace: None,
+            attended: true,
             config,
             source,
             models,
@@ -150,6 +154,7 @@ impl Host {
                 hub: Arc::new(Hub::new(options.source.id())),
                 data,
                 workspace: options.workspace,
+                attended: options.attended,
                 config: options.config,
                 source: options.source,
                 models: options.models,

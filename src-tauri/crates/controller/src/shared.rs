@@ -27,6 +27,8 @@ pub(crate) const OUTPUT_CAP: u64 = 64 * 1024 * 1024;
 pub(crate) struct Shared {
     pub(crate) data: PathBuf,
     pub(crate) workspace: Option<PathBuf>,
+    /// Somebody can be asked.
+    pub(crate) attended: bool,
     pub(crate) config: Config,
     pub(crate) source: Arc<dyn Source>,
     pub(crate) models: Arc<dyn Models>,

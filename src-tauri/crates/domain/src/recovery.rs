@@ -8,5 +8,6 @@ pub mod identity;
 pub mod lifecycle;
 pub mod process;
 pub mod publication;
+pub mod repeat;
 pub mod restart;
 pub mod retry;

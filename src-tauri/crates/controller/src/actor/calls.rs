@@ -14,10 +14,14 @@ use holdfast_tools::{Checkpoint, Context, Prepared, ToolKind};
 
 use super::Actor;
 use super::ends::keep;
+use super::guard::Repeat;
 use super::live::progress_to;
 use super::message::Message;
 use crate::policy::{Decision, decide, grant_for};
 use crate::stops::{StopPoint, pass, pass_named};
+
+/// TR-46: the code of a repetition that nobody is there to allow.
+const REPEAT_REFUSED: &str = "repeat_refused";
 
 /// A call that is about to start.
 pub(super) struct Start {
@@ -98,22 +102,32 @@ impl Actor {
             .turn
             .as_ref()
             .is_some_and(|turn| turn.continuation);
-        match decide(&self.store.session, &prepared, continuation) {
-            Decision::Allow => {
-                if let Err(text) = self.start_records(call, step, prepared, plan) {
-                    self.refuse(call, "scope_empty", text, plan);
-                }
-            }
-            Decision::Refuse(code, text) => self.refuse(call, code, text.to_owned(), plan),
-            Decision::Ask(reason) => {
-                let asked = self.question(call, &prepared, 1, self.host.source.id(), reason);
-                self.prepared.insert(call.call_id.clone(), prepared);
-                plan.records.push(asked.clone().into());
-                plan.asked = Some(asked);
-            }
+        let decision = decide(&self.store.session, &prepared, continuation);
+        if let Decision::Refuse(code, text) = decision {
+            return self.refuse(call, code, text.to_owned(), plan);
+        }
+        // TR-05 (5): one question together with the ordinary one.
+        let repeat = self.repeats(&prepared);
+        if let Some(repeat) = repeat.as_ref().filter(|_| !self.host.attended) {
+            return self.refuse(call, REPEAT_REFUSED, repeat.refusal.clone(), plan);
+        }
+        let ordinary = match decision {
+            Decision::Ask(reason) => Some(reason),
+            Decision::Allow | Decision::Refuse(..) => None,
+        };
+        if ordinary.is_some() || repeat.is_some() {
+            let reason = ordinary.unwrap_or_default();
+            let id = self.host.source.id();
+            let asked = self.question(call, &prepared, 1, id, reason, repeat.as_ref());
+            self.prepared.insert(call.call_id.clone(), prepared);
+            plan.records.push(asked.clone().into());
+            plan.asked = Some(asked);
+        } else if let Err(text) = self.start_records(call, step, prepared, plan) {
+            self.refuse(call, "scope_empty", text, plan);
         }
     }
 
+    /// A question; about a repetition when there is one. `reason` is the ordinary one, or empty.
     pub(super) fn question(
         &self,
         call: &ProposedCall,
@@ -121,10 +135,11 @@ impl Actor {
         generation: u64,
         prompt_id: String,
         reason: &str,
+        repeat: Option<&Repeat>,
     ) -> PromptAsked {
-        PromptAsked {
+        let asked = PromptAsked {
             prompt_id,
-            prompt: "approval".to_owned(),
+            prompt: PromptAsked::APPROVAL.to_owned(),
             turn_id: self.turn_id(),
             call_id: call.call_id.clone(),
             tool: prepared.canonical_tool.clone(),
@@ -137,6 +152,24 @@ impl Actor {
             argument_digest: prepared.argument_digest.clone(),
             file: prepared.file.clone(),
             earlier: None,
+            earlier_state: String::new(),
+        };
+        let Some(repeat) = repeat else {
+            return asked;
+        };
+        PromptAsked {
+            prompt: PromptAsked::REPEAT.to_owned(),
+            // Each repetition is allowed by itself, and allows nothing further.
+            scopes: vec!["once".to_owned()],
+            grant: String::new(),
+            reason: if reason.is_empty() {
+                repeat.why.clone()
+            } else {
+                format!("{} ({reason})", repeat.why)
+            },
+            earlier: Some(repeat.attempt_id.clone()),
+            earlier_state: repeat.state.clone(),
+            ..asked
         }
     }
 

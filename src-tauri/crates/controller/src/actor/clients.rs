@@ -105,7 +105,7 @@ impl Actor {
             .session
             .prompt
             .iter()
-            .map(views::prompt_view)
+            .map(|asked| views::prompt_view(&self.store.session, asked, &self.in_flight()))
             .collect()
     }
 

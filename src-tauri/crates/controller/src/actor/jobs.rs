@@ -185,6 +185,7 @@ impl Actor {
                 self.job_lost(attempt_id, reason, stragglers).await;
             }
         }
+        self.refresh_repeat().await;
     }
 
     async fn job_gone(&mut self, attempt_id: &str) {

@@ -17,7 +17,7 @@ use crate::store::api_error;
 
 impl Actor {
     pub(super) fn emit_prompt(&self, asked: &PromptAsked, seq: Option<u64>) {
-        let prompt = views::prompt_view(asked);
+        let prompt = views::prompt_view(&self.store.session, asked, &self.in_flight());
         self.emit(&asked.turn_id, seq, Event::ApprovalRequest { prompt });
     }
 
@@ -158,7 +158,8 @@ impl Actor {
             }
         };
         if !is_as_shown(&asked, &prepared) {
-            self.ask_again(&asked, &call, &prepared).await?;
+            let why = "the file changed since you were asked";
+            self.ask_again(&asked, &call, &prepared, why).await?;
             return Err(stale());
         }
         let in_flight = self.in_flight();
@@ -168,6 +169,11 @@ impl Actor {
             self.refuse_answered(&asked, answered, "recovery_required", text)
                 .await?;
             return Ok(());
+        }
+        let repeat = self.repeats(&prepared);
+        if repeat.is_some_and(|repeat| !repeat.is_as_shown(&asked)) {
+            self.ask_again(&asked, &call, &prepared, "").await?;
+            return Err(stale());
         }
         self.prepared.remove(&asked.call_id);
         if self.running.is_none() {
@@ -232,13 +238,15 @@ impl Actor {
         asked: &PromptAsked,
         call: &ProposedCall,
         prepared: &Prepared,
+        why: &str,
     ) -> Result<(), ApiError> {
         let again = self.question(
             call,
             prepared,
             asked.generation + 1,
             asked.prompt_id.clone(),
-            "the file changed since you were asked",
+            why,
+            self.repeats(prepared).as_ref(),
         );
         let entries = self
             .commit(vec![again.clone().into()], Vec::new())

@@ -118,6 +118,7 @@ impl Actor {
             }
         }
         self.sweep();
+        self.refresh_repeat().await;
         if self.running.is_none() {
             self.arm_for_prompt();
         }

@@ -2,12 +2,13 @@
 //! [`attempt_word`] (TR-47).
 
 use holdfast_api::history::KeptEffect;
-use holdfast_api::session::{Approval, PendingPrompt};
+use holdfast_api::session::{Approval, Earlier, PendingPrompt};
 use holdfast_api::transcript::{ToolView, TranscriptItem};
 use holdfast_domain::canonical::check_arguments;
 use holdfast_domain::recovery::attempt::Attempt;
 use holdfast_domain::recovery::barrier::InFlight;
 use holdfast_domain::recovery::lifecycle::AttemptState;
+use holdfast_domain::recovery::repeat;
 use holdfast_domain::transcript::record::{AssistantMessage, PromptAsked, ResultSource};
 use holdfast_domain::transcript::session::{Call, Item, Session};
 
@@ -229,8 +230,46 @@ pub(crate) fn messages_since(
     messages
 }
 
+/// The question is about the very call that the attempt ran.
+pub(crate) fn is_same_call(prompt: &PromptAsked, attempt: &Attempt) -> bool {
+    prompt.tool == attempt.identity.canonical_tool
+        && prompt.argument_digest == attempt.identity.argument_digest
+}
+
+/// TR-46: the earlier attempt as it is now.
+fn earlier_view(
+    session: &Session,
+    prompt: &PromptAsked,
+    in_flight: &InFlight,
+) -> Option<Earlier> {
+    let attempt = session.attempt(prompt.earlier.as_ref()?)?;
+    let result = attempt.result.as_ref().or(attempt.late.as_ref());
+    Some(Earlier {
+        attempt_id: attempt.identity.attempt_id.clone(),
+        call_id: attempt.identity.call_id.clone(),
+        tool: attempt.identity.canonical_tool.clone(),
+        subject: attempt.subject.clone(),
+        same_call: is_same_call(prompt, attempt),
+        state: attempt_word(attempt, in_flight).to_owned(),
+        started_at: attempt.started_at,
+        ended_at: if attempt.state.is_by_person() {
+            attempt.resolved_at
+        } else {
+            attempt.finished_at
+        },
+        exit_code: result
+            .and_then(|result| result.exit.as_ref())
+            .and_then(|exit| exit.code),
+        outcome: repeat::outcome(attempt, in_flight),
+    })
+}
+
 /// A question as it is asked.
-pub(crate) fn prompt_view(prompt: &PromptAsked) -> PendingPrompt {
+pub(crate) fn prompt_view(
+    session: &Session,
+    prompt: &PromptAsked,
+    in_flight: &InFlight,
+) -> PendingPrompt {
     PendingPrompt {
         prompt_id: prompt.prompt_id.clone(),
         kind: prompt.prompt.clone(),
@@ -244,7 +283,7 @@ pub(crate) fn prompt_view(prompt: &PromptAsked) -> PendingPrompt {
             scopes: prompt.scopes.clone(),
             call_id: prompt.call_id.clone(),
             reason: prompt.reason.clone(),
-            earlier: None,
+            earlier: earlier_view(session, prompt, in_flight),
         },
     }
 }

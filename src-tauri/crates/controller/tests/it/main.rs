@@ -28,6 +28,8 @@ mod questions;
 #[cfg(target_os = "linux")]
 mod recovery;
 #[cfg(target_os = "linux")]
+mod repeat;
+#[cfg(target_os = "linux")]
 mod restart;
 #[cfg(target_os = "linux")]
 mod retry;

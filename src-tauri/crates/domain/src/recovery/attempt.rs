@@ -135,6 +135,12 @@ pub struct Attempt {
     pub job: bool,
     /// A host found it open after a restart.
     pub found_open: bool,
+    /// Place in the log of the restart that found it open; 0 when none did.
+    pub found_seq: u64,
+    /// A whole turn ended behind that restart while its end was known (TR-46).
+    pub first_turn_over: bool,
+    /// Its call was asked about as a repetition, and a person allowed it (TR-46).
+    pub allowed_repeat: bool,
     /// The model was told, in place of a result, that the outcome is unknown (TR-15).
     pub synthetic_sent: bool,
     /// What was learnt after that has been told too.
@@ -169,6 +175,9 @@ impl Attempt {
             stragglers: Vec::new(),
             job: false,
             found_open: false,
+            found_seq: 0,
+            first_turn_over: false,
+            allowed_repeat: false,
             synthetic_sent: false,
             told: false,
         }

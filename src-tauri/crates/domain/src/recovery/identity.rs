@@ -47,6 +47,11 @@ impl Identity {
         })
     }
 
+    /// The triple by which this attempt is compared: the same in the session and in a copy of it.
+    pub fn effect(&self) -> Triple {
+        self.triple().within(&self.session_id)
+    }
+
     /// The triple of this attempt.
     pub fn triple(&self) -> Triple {
         Triple {
@@ -57,13 +62,33 @@ impl Identity {
     }
 }
 
+impl Triple {
+    /// The scope "this whole session", made by the session `session_id`, without that session's
+    /// name: a copy keeps the receipts of its original, and the same call in it is the same effect.
+    #[must_use]
+    pub fn within(self, session_id: &str) -> Self {
+        if self.resource_scope == whole_session(session_id) {
+            Self {
+                resource_scope: whole_session(""),
+                ..self
+            }
+        } else {
+            self
+        }
+    }
+}
+
+fn whole_session(session_id: &str) -> String {
+    format!("session:{session_id}")
+}
+
 /// TR-06: the scope of a call. A tool without a verifier acts on the session.
 ///
 /// # Errors
 /// A tool that supplies an empty scope is a defect, and its call is refused.
 pub fn resource_scope(session_id: &str, supplied: Option<&str>) -> Result<String, EmptyScope> {
     match supplied {
-        None => Ok(format!("session:{session_id}")),
+        None => Ok(whole_session(session_id)),
         Some("") => Err(EmptyScope),
         Some(scope) => Ok(scope.to_owned()),
     }

@@ -172,7 +172,18 @@ fn settled(session: &Session, attempt: &Attempt) -> Option<String> {
 
 /// A result in words, with the first part of its output.
 fn ending(result: &ToolResult) -> String {
-    let end = result.exit.as_ref().map_or_else(
+    let end = end_of(result);
+    let output = head(&result.text, NOTE_OUTPUT);
+    if output.is_empty() {
+        format!("{end}. Do not repeat it without need.")
+    } else {
+        format!("{end}. Do not repeat it without need. Its output:\n{output}")
+    }
+}
+
+/// How an attempt with that result ended, in words.
+pub fn end_of(result: &ToolResult) -> String {
+    result.exit.as_ref().map_or_else(
         || {
             if Session::failed_open(result) {
                 "it failed, and whether it had an effect is not known".to_owned()
@@ -194,13 +205,7 @@ fn ending(result: &ToolResult) -> String {
                 "it was ended from outside; effects may be partial".to_owned()
             }
         },
-    );
-    let output = head(&result.text, NOTE_OUTPUT);
-    if output.is_empty() {
-        format!("{end}. Do not repeat it without need.")
-    } else {
-        format!("{end}. Do not repeat it without need. Its output:\n{output}")
-    }
+    )
 }
 
 /// The first `limit` bytes, at a character's border.

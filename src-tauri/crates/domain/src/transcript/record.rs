@@ -306,6 +306,16 @@ pub struct PromptAsked {
     /// The earlier attempt, for `repeat` (TR-46).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier: Option<String>,
+    /// The word for that attempt's state as it was shown; empty without one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub earlier_state: String,
+}
+
+impl PromptAsked {
+    /// `prompt` of an ordinary question.
+    pub const APPROVAL: &'static str = "approval";
+    /// `prompt` of a question about a repetition (TR-46).
+    pub const REPEAT: &'static str = "repeat";
 }
 
 /// A person answered.

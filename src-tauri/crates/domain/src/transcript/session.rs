@@ -141,6 +141,8 @@ pub struct Turn {
     pub started: bool,
     /// It goes on after a restart (TR-51).
     pub continuation: bool,
+    /// Place in the log at which its loop began for the last time; 0 before.
+    pub started_seq: u64,
     /// Its end.
     pub ended: Option<TurnEnded>,
     /// Model requests answered so far.
@@ -240,6 +242,12 @@ impl Session {
         self.call(call_id)
             .and_then(|call| call.attempt_id.as_deref())
             .and_then(|id| self.attempt(id))
+    }
+
+    /// The attempt took the place of an earlier one (TR-36).
+    pub fn is_retry(&self, attempt_id: &str) -> bool {
+        self.attempts()
+            .any(|other| other.superseded_by.as_deref() == Some(attempt_id))
     }
 
     /// Turn and text of a submission (RS-16).

@@ -19,6 +19,7 @@ mod prefix;
 mod publication;
 mod records;
 mod reduce;
+mod repeat;
 mod restart;
 mod retry;
 mod runtime;

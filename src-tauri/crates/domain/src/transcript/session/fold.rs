@@ -8,9 +8,11 @@ use super::{Call, Grant, Item, Session, Turn};
 use crate::recovery::attempt::{Attempt, Resolution};
 use crate::recovery::identity::Identity;
 use crate::recovery::lifecycle::AttemptState;
+use crate::recovery::repeat;
 use crate::transcript::record::{
     AssistantMessage, AttemptChanged, CallRefused, Entry, PromptAnswered, PromptAsked,
-    ProposedCall, Receipt, Record, Superseded, SyntheticResult, ToolResult, ToolStarted, Usage,
+    ProposedCall, Receipt, Record, Superseded, SyntheticResult, ToolResult, ToolStarted, TurnEnded,
+    Usage,
 };
 
 impl Session {
@@ -56,6 +58,7 @@ impl Session {
                     id: message.turn_id.clone(),
                     started: false,
                     continuation: false,
+                    started_seq: 0,
                     ended: None,
                     steps: 0,
                 });
@@ -70,6 +73,7 @@ impl Session {
                 if let Some(turn) = self.turn_mut(&started.turn_id) {
                     turn.started = true;
                     turn.continuation |= started.continuation;
+                    turn.started_seq = entry.seq;
                     turn.ended = None;
                 }
             }
@@ -97,6 +101,7 @@ impl Session {
                 attempt.effect_summary.clone_from(&presumed.reason);
                 attempt.supervised = presumed.supervised;
                 attempt.found_open = true;
+                attempt.found_seq = entry.seq;
                 attempt.started_at = Some(entry.at);
                 self.insert(attempt);
             }
@@ -133,17 +138,14 @@ impl Session {
                     attempts: note.attempts.clone(),
                 });
             }
-            Record::TurnEnded(ended) => {
-                if let Some(turn) = self.turn_mut(&ended.turn_id) {
-                    turn.ended = Some(ended.clone());
-                }
-            }
+            Record::TurnEnded(ended) => self.turn_ended(ended),
             Record::Compacted(compacted) => self.compacted(entry, compacted),
             Record::Rewound(rewound) => self.rewound(entry, rewound),
             Record::Restarted(restarted) => {
                 for id in &restarted.attempts {
                     if let Some(attempt) = self.attempts.get_mut(id) {
                         attempt.found_open = true;
+                        attempt.found_seq = entry.seq;
                     }
                 }
             }
@@ -155,6 +157,22 @@ impl Session {
             Record::Other { kind, .. } => {
                 self.unknown_kinds.insert(kind.clone());
             }
+        }
+    }
+
+    fn turn_ended(&mut self, ended: &TurnEnded) {
+        let Some(turn) = self.turn_mut(&ended.turn_id) else {
+            return;
+        };
+        turn.ended = Some(ended.clone());
+        let began = turn.started_seq;
+        // A turn that was cut short says nothing of what its model would still have run.
+        if ended.status != "completed" {
+            return;
+        }
+        for attempt in self.attempts.values_mut() {
+            let found_before = attempt.found_seq != 0 && attempt.found_seq < began;
+            attempt.first_turn_over |= found_before && repeat::has_guarding_end(attempt);
         }
     }
 
@@ -320,6 +338,9 @@ impl Session {
         attempt.subject.clone_from(&receipt.subject);
         attempt.file.clone_from(&receipt.file);
         attempt.supervised = receipt.supervised;
+        attempt.allowed_repeat = self.approved.as_ref().is_some_and(|asked| {
+            asked.prompt == PromptAsked::REPEAT && asked.call_id == receipt.identity.call_id
+        });
         self.insert(attempt);
     }
 
