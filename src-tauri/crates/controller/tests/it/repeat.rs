@@ -133,6 +133,7 @@ async fn tr_46_a_copy_of_the_session_asks_too() {
         pid: std::process::id(),
         host: String::new(),
         since: 0,
+        socket: None,
     };
     let lease = Lease::create(&folder, &me).unwrap();
     let storage: Arc<dyn Storage> = Arc::new(Disk);

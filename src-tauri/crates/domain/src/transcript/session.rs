@@ -246,8 +246,8 @@ impl Session {
 
     /// The attempt took the place of an earlier one (TR-36).
     pub fn is_retry(&self, attempt_id: &str) -> bool {
-        self.attempts()
-            .any(|other| other.superseded_by.as_deref() == Some(attempt_id))
+        self.attempt(attempt_id)
+            .is_some_and(|attempt| attempt.retry_of.is_some())
     }
 
     /// Turn and text of a submission (RS-16).
