@@ -204,7 +204,11 @@ async fn tr_46_a_question_about_a_repetition_outlives_the_host() {
     stage.restart();
     let state = stage.status().await["runtimeState"].clone();
     assert_eq!(
-        (&state["phase"], &state["turnStatus"], &state["pendingPrompt"]),
+        (
+            &state["phase"],
+            &state["turnStatus"],
+            &state["pendingPrompt"]
+        ),
         (&json!("idle"), &json!("interrupted"), &json!(true))
     );
     assert_eq!(stage.prompt().await, asked, "it is the same question");
@@ -295,7 +299,10 @@ async fn tr_46_stopped_then_repeated_is_asked_and_a_grant_does_not_go_around_it(
     let client = stage.client();
     let request = client.request("PATCH".parse().unwrap(), &route);
     let patched = TestClient::send(request.json(&json!({ "mode": "full" }))).await;
-    assert!(patched.as_ref().is_ok_and(|(status, _)| *status < 300), "{patched:?}");
+    assert!(
+        patched.as_ref().is_ok_and(|(status, _)| *status < 300),
+        "{patched:?}"
+    );
     stage.kill();
     stage.restart();
     let asked = proposed_again(&stage, "c3", &command).await;
@@ -401,7 +408,9 @@ async fn tr_46_the_question_is_told_to_a_client_that_only_listens() {
     let events = stage.client().events(&stage.route("/events"), None).await;
     let asked = proposed_again(&stage, "c2", &command).await;
     let frame = events
-        .wait_for_frame("the question", SOON, |frame| frame.kind() == "approval_request")
+        .wait_for_frame("the question", SOON, |frame| {
+            frame.kind() == "approval_request"
+        })
         .await;
     assert_eq!(frame.data["prompt"], asked);
 }

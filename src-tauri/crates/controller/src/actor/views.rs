@@ -237,11 +237,7 @@ pub(crate) fn is_same_call(prompt: &PromptAsked, attempt: &Attempt) -> bool {
 }
 
 /// TR-46: the earlier attempt as it is now.
-fn earlier_view(
-    session: &Session,
-    prompt: &PromptAsked,
-    in_flight: &InFlight,
-) -> Option<Earlier> {
+fn earlier_view(session: &Session, prompt: &PromptAsked, in_flight: &InFlight) -> Option<Earlier> {
     let attempt = session.attempt(prompt.earlier.as_ref()?)?;
     let result = attempt.result.as_ref().or(attempt.late.as_ref());
     Some(Earlier {

@@ -27,7 +27,7 @@ async fn stopped(bench: &Bench, mode: &str) -> Session {
     let mut session = bench.session(mode).await;
     bench.script.runs(&command(bench));
     session.submit("go").await;
-    if mode == "ask" {
+    if mode != "full" {
         let asked = session.prompt().await;
         answer_for_the_session(&session, &asked).await;
     }

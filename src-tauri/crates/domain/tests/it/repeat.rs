@@ -39,8 +39,12 @@ fn running(attempt: &str) -> InFlight {
 
 /// The attempt that guards, and whether it is the same call.
 fn guard(log: &Log, in_flight: &InFlight, call: &Proposal) -> Option<(String, bool)> {
-    earlier(&log.session, in_flight, call)
-        .map(|earlier| (earlier.attempt.identity.attempt_id.clone(), earlier.same_call))
+    earlier(&log.session, in_flight, call).map(|earlier| {
+        (
+            earlier.attempt.identity.attempt_id.clone(),
+            earlier.same_call,
+        )
+    })
 }
 
 fn by_same(attempt: &str) -> Option<(String, bool)> {
@@ -207,7 +211,11 @@ fn tr_46_an_allowance_that_led_to_no_start_is_not_used_up() {
     carry_out(&mut answered_only, &steps);
     let again = answered_only.session.prompt.clone().unwrap();
     assert_eq!(
-        (again.prompt.as_str(), again.earlier.as_deref(), again.generation),
+        (
+            again.prompt.as_str(),
+            again.earlier.as_deref(),
+            again.generation
+        ),
         ("repeat", Some("a"), 2)
     );
 }
