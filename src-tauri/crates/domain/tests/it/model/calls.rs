@@ -4,6 +4,7 @@
 use holdfast_domain::recovery::barrier::InFlight;
 use holdfast_domain::recovery::identity::Identity;
 use holdfast_domain::recovery::lifecycle::AttemptState;
+use holdfast_domain::recovery::repeat::{self, Proposal};
 use holdfast_domain::transcript::record::{Receipt, Record, ResultSource, Superseded, ToolStarted};
 
 use super::world::{Effect, Executor, Start, Tool, World, id_of, index_of};
@@ -32,22 +33,27 @@ pub(super) fn in_flight(world: &World) -> InFlight {
 
 /// TR-46: the attempt that a call of this tool would repeat.
 pub(super) fn earlier(world: &World, tool: Tool) -> Option<String> {
-    let attempt = world
-        .session
-        .attempts()
-        .rev()
-        .filter(|attempt| attempt.identity.canonical_tool == tool.name())
-        .find(|attempt| {
-            !matches!(
-                attempt.state,
-                AttemptState::NotStarted | AttemptState::Cancelled
-            )
-        })?;
-    let guarded = attempt.state.is_by_person()
-        || attempt.state == AttemptState::Interrupted
-        || attempt.is_recovered()
-        || attempt.found_open;
-    guarded.then(|| attempt.identity.attempt_id.clone())
+    let effect = identity(tool, "", "").effect();
+    let proposal = Proposal {
+        effect,
+        shell: tool == Tool::Shell,
+    };
+    repeat::earlier(&world.session, &in_flight(world), &proposal)
+        .map(|earlier| earlier.attempt.identity.attempt_id.clone())
+}
+
+/// All calls of a tool have the same arguments, so they are the same effect.
+fn identity(tool: Tool, call_id: &str, attempt_id: &str) -> Identity {
+    Identity {
+        session_id: SESSION.to_owned(),
+        turn_id: String::new(),
+        step: 1,
+        call_id: call_id.to_owned(),
+        canonical_tool: tool.name().to_owned(),
+        argument_digest: "d".repeat(64),
+        attempt_id: attempt_id.to_owned(),
+        resource_scope: format!("session:{SESSION}"),
+    }
 }
 
 /// Adds the records of a start, and its place among the effects.
@@ -63,14 +69,9 @@ pub(super) fn plan_start(
     let index = world.effects.len();
     let turn = seen.session.turn.as_ref();
     let identity = Identity {
-        session_id: SESSION.to_owned(),
         turn_id: turn.map(|turn| turn.id.clone()).unwrap_or_default(),
         step: turn.map_or(1, |turn| turn.steps),
-        call_id: call_id.to_owned(),
-        canonical_tool: tool.name().to_owned(),
-        argument_digest: "d".repeat(64),
-        attempt_id: id_of(index),
-        resource_scope: format!("session:{SESSION}"),
+        ..identity(tool, call_id, &id_of(index))
     };
     let original = match permission {
         Permission::Retry(original) => world.session.attempt(&id_of(original)),
