@@ -68,7 +68,11 @@ const NOT_IN_DOMAIN: &[&str] = &[
 const EVENT_STREAM_LIBRARIES: &[&str] = &["reqwest-eventsource", "eventsource-stream"];
 
 /// The only files with unsafe code, each with its reason in its header.
-const WITH_UNSAFE: &[&str] = &["src-tauri/crates/supervisor/src/keeper/linux/descriptors.rs"];
+const WITH_UNSAFE: &[&str] = &[
+    "src-tauri/crates/supervisor/src/darwin.rs",
+    "src-tauri/crates/supervisor/src/keeper/linux/descriptors.rs",
+    "src-tauri/crates/supervisor/src/win32.rs",
+];
 
 fn metadata() -> &'static Value {
     static METADATA: OnceLock<Value> = OnceLock::new();

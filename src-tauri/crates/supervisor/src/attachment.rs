@@ -12,13 +12,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use holdfast_domain::recovery::process::{ExitReceipt, Straggler};
-use tokio::process::Child;
 
 use crate::claim::{Claim, claim_void};
 use crate::error::SupervisorError;
 use crate::folder::{Liveness, OUTPUT, liveness, open_checked, request_stop, stop_is_asked};
 use crate::identity::{now, stragglers};
-use crate::look::{Sight, sight};
+use crate::launch::Launched;
+use crate::look::{Sight, sight, words_of_loss};
 use crate::receipt::{lives_on, read_end};
 use signal_line::SignalLine;
 
@@ -71,7 +71,7 @@ pub enum Progress {
 #[derive(Debug)]
 pub struct Attachment {
     target: Target,
-    child: Option<Child>,
+    child: Option<Launched>,
     /// The launched supervisor has ended.
     child_ended: bool,
     line: SignalLine,
@@ -90,7 +90,7 @@ impl Attachment {
     /// output is known already, in bytes. A newer attachment replaces an older one's promptness.
     ///
     /// Call it inside a tokio runtime.
-    pub fn attach(target: Target, child: Option<Child>, offset: u64) -> Self {
+    pub fn attach(target: Target, child: Option<Launched>, offset: u64) -> Self {
         let line = SignalLine::new(target.runtime_folder.as_deref(), &target.attempt_id);
         Self {
             target,
@@ -151,7 +151,9 @@ impl Attachment {
                 Sight::Running { .. } => {}
                 Sight::Void { .. } => return Ok(Some(self.finish(Progress::NotStarted))),
                 Sight::Unclaimed => return self.fence_when_late(),
-                Sight::Lost => return self.lost("the command's supervisor was killed").map(Some),
+                Sight::Lost { survives_host } => {
+                    return self.lost(words_of_loss(survives_host)).map(Some);
+                }
                 Sight::Refused { reason } => return self.lost(&reason).map(Some),
             }
         }
@@ -265,7 +267,7 @@ impl Attachment {
             None => line.changed().await,
             Some(child) => {
                 let ended = tokio::select! {
-                    _ = child.wait() => true,
+                    () = child.wait() => true,
                     () = line.changed() => false,
                 };
                 if ended {

@@ -9,7 +9,7 @@ use thiserror::Error;
 pub enum SupervisorError {
     /// Supervised commands are not written for this system.
     #[error(
-        "supervised commands work on Linux only so far; nothing was started, and nothing on this system changed"
+        "supervised commands work on Linux, macOS and Windows only; nothing was started, and nothing on this system changed"
     )]
     UnsupportedPlatform,
     /// The system refused something.

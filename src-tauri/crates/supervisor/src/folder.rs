@@ -120,7 +120,7 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
 }
 
 /// Opens the file that is locked for the supervisor's life, creating it when missing.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
 pub(crate) fn open_alive(folder: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);

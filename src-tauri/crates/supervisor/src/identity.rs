@@ -7,12 +7,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use holdfast_domain::recovery::process::Straggler;
 
+#[cfg(not(target_os = "linux"))]
+use crate::SUPPORTED;
 use crate::error::SupervisorError;
 
-/// The id of this boot, as the kernel gives it.
+/// The id of this boot, as the kernel gives it; on Windows, which gives none, the moment of its
+/// beginning.
 ///
 /// # Errors
-/// `supervisor_io`; `unsupported_platform` elsewhere than on Linux.
+/// `supervisor_io`; `unsupported_platform` where commands are not supported.
 pub fn boot_id() -> Result<String, SupervisorError> {
     #[cfg(target_os = "linux")]
     {
@@ -21,13 +24,19 @@ pub fn boot_id() -> Result<String, SupervisorError> {
             .map_err(SupervisorError::io("reading the boot id"))
     }
     #[cfg(not(target_os = "linux"))]
-    Err(SupervisorError::UnsupportedPlatform)
+    {
+        if !SUPPORTED {
+            return Err(SupervisorError::UnsupportedPlatform);
+        }
+        crate::process_table::boot_id().map_err(SupervisorError::io("reading the boot id"))
+    }
 }
 
-/// When a process started, in clock ticks since the boot; `None` when there is no such process.
+/// When a process started, in clock ticks since the boot (Linux), microseconds since 1970 (macOS)
+/// or 100 ns since 1601 (Windows); `None` when there is no such process.
 ///
 /// # Errors
-/// `unsupported_platform` elsewhere than on Linux.
+/// `unsupported_platform` where commands are not supported.
 pub fn process_start_time(pid: u32) -> Result<Option<u64>, SupervisorError> {
     #[cfg(target_os = "linux")]
     {
@@ -35,17 +44,19 @@ pub fn process_start_time(pid: u32) -> Result<Option<u64>, SupervisorError> {
     }
     #[cfg(not(target_os = "linux"))]
     {
-        let _ = pid;
-        Err(SupervisorError::UnsupportedPlatform)
+        if !SUPPORTED {
+            return Err(SupervisorError::UnsupportedPlatform);
+        }
+        Ok(crate::process_table::start_time(pid))
     }
 }
 
 /// The living processes that carry the attempt's id in their environment (SV-04): what is left of a
 /// tree whose supervisor is gone. A process that cleared its environment, or belongs to another
-/// user, is not found.
+/// user, is not found. On Windows there is none: the tree ends with its supervisor.
 ///
 /// # Errors
-/// `unsupported_platform` elsewhere than on Linux.
+/// `unsupported_platform` where commands are not supported.
 pub fn stragglers(attempt_id: &str) -> Result<Vec<Straggler>, SupervisorError> {
     #[cfg(target_os = "linux")]
     {
@@ -56,8 +67,10 @@ pub fn stragglers(attempt_id: &str) -> Result<Vec<Straggler>, SupervisorError> {
     }
     #[cfg(not(target_os = "linux"))]
     {
-        let _ = attempt_id;
-        Err(SupervisorError::UnsupportedPlatform)
+        if !SUPPORTED {
+            return Err(SupervisorError::UnsupportedPlatform);
+        }
+        Ok(crate::process_table::carrying(attempt_id))
     }
 }
 

@@ -1,7 +1,8 @@
 //! The body of the supervisor's process: one loop that hears, decides and waits.
 //!
 //! What differs between systems is behind `system`, a module of the same shape for each: `isolate`,
-//! `spawn`, `wait`, `Host`, `Pipe`, `Signals`, `Socket` and `Tree`.
+//! `awake`,
+//! `survives_host`, `spawn`, `wait`, `Host`, `Pipe`, `Signals`, `Socket` and `Tree`.
 //!
 //! Guarantees: nothing runs unless this process won the claim for `start`; the receipt is written
 //! from what this process saw itself, once, and before the host is told; a tree that was told to
@@ -11,11 +12,15 @@
 mod ending;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "macos")]
+mod macos;
 mod output;
 mod reserved;
 #[cfg(unix)]
 mod unix;
 mod verdict;
+#[cfg(windows)]
+mod windows;
 
 use std::fs::File;
 use std::path::Path;
@@ -32,10 +37,14 @@ use crate::request::{self, OnHostLoss, Request};
 use ending::Ending;
 #[cfg(target_os = "linux")]
 use linux as system;
+#[cfg(target_os = "macos")]
+use macos as system;
 use output::Output;
 use reserved::Reserved;
 use system::{Host, Signals, Socket, Tree};
 use verdict::{Call, RootEnd, Verdict};
+#[cfg(windows)]
+use windows as system;
 
 /// A call has ended when its output was quiet for this long after the root process's exit (TR-50).
 const QUIET: Duration = Duration::from_millis(100);
@@ -84,6 +93,7 @@ pub fn run(folder: &Path) -> Result<(), SupervisorError> {
             boot_id: request.boot_id.clone(),
             pid: std::process::id(),
             at: now(),
+            survives_host: system::survives_host(),
         },
     )?;
     if let Claim::Lost(_) = won {
@@ -98,7 +108,7 @@ pub fn run(folder: &Path) -> Result<(), SupervisorError> {
         host,
         output,
         socket,
-        started: Instant::now(),
+        started: system::awake(),
         root_ended: None,
         ending: None,
         stop_looked: None,
@@ -158,7 +168,8 @@ struct Keeper<'a> {
     host: Option<Host>,
     output: Output,
     socket: Socket,
-    started: Instant,
+    /// Time awake at the start: only that counts for the limit (SV-02).
+    started: Duration,
     root_ended: Option<(RootEnd, Instant)>,
     ending: Option<Ending>,
     stop_looked: Option<Instant>,
@@ -206,7 +217,7 @@ impl Keeper<'_> {
             return Some(EndedBy::HostLoss);
         }
         let limit = Duration::from_millis(self.request.timeout_ms?);
-        let in_time = now.duration_since(self.started) < limit;
+        let in_time = self.awake() < limit;
         // The limit is the call's: a job that outlives it has none.
         (self.root_ended.is_none() && !in_time).then_some(EndedBy::Timeout)
     }
@@ -333,6 +344,11 @@ impl Keeper<'_> {
         lost
     }
 
+    /// How long the command has run, without the time that the system slept.
+    fn awake(&self) -> Duration {
+        system::awake().saturating_sub(self.started)
+    }
+
     fn next_look(&self) -> Duration {
         let now = Instant::now();
         let mut next = STOP_FILE / 2;
@@ -346,8 +362,7 @@ impl Keeper<'_> {
         }
         if let (Some(limit), None, None) = (self.request.timeout_ms, self.root_ended, &self.ending)
         {
-            let passed = now.duration_since(self.started);
-            next = next.min(Duration::from_millis(limit).saturating_sub(passed));
+            next = next.min(Duration::from_millis(limit).saturating_sub(self.awake()));
         }
         if let Some(due) = self.socket.announcement_due() {
             next = next.min(due);

@@ -6,13 +6,19 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use sha2::{Digest, Sha256};
-use tokio::process::{Child, Command};
 
+use crate::SUPPORTED;
 use crate::error::SupervisorError;
 use crate::receipt::hex;
+
+#[cfg(not(windows))]
+#[path = "launch/unix.rs"]
+mod system;
+#[cfg(windows)]
+#[path = "launch/windows.rs"]
+mod system;
 
 /// The name of the executable.
 const NAME: &str = if cfg!(windows) {
@@ -100,28 +106,44 @@ fn write_executable(path: &Path, content: &[u8]) -> io::Result<()> {
     holdfast_files::sync_file(&file)
 }
 
-/// Launches the supervisor on a prepared folder. Give the child to `Attachment::attach`, or drop
-/// it: the runtime reaps it either way, and never kills it.
+/// A launched supervisor's process. Dropped, it runs on; the runtime reaps it.
+#[derive(Debug)]
+pub struct Launched(system::Launched);
+
+impl Launched {
+    /// Waits for the supervisor's end. May be dropped at any await and called again.
+    pub async fn wait(&mut self) {
+        self.0.wait().await;
+    }
+
+    /// Its process id, for display.
+    pub fn id(&self) -> Option<u32> {
+        self.0.id()
+    }
+}
+
+/// Launches the supervisor on a prepared folder. Give what comes back to `Attachment::attach`, or
+/// drop it: the runtime reaps it either way, and never kills it.
 ///
 /// Call it inside a tokio runtime. The attempt's start record must be durable before.
 ///
 /// # Errors
-/// `supervisor_io` when it can't be executed: then nothing runs; `unsupported_platform` elsewhere
-/// than on Linux.
-pub fn launch(binary: &Path, folder: &Path) -> Result<Child, SupervisorError> {
-    if cfg!(not(target_os = "linux")) {
+/// `supervisor_io` when it can't be executed: then nothing runs; `unsupported_platform` where
+/// commands are not supported.
+pub fn launch(binary: &Path, folder: &Path) -> Result<Launched, SupervisorError> {
+    if !SUPPORTED {
         return Err(SupervisorError::UnsupportedPlatform);
     }
     let folder =
         std::path::absolute(folder).map_err(SupervisorError::io("resolving the effect folder"))?;
-    Command::new(binary)
-        .arg(folder)
-        // The host's environment holds keys, and no process should keep them for hours.
-        .env_clear()
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(false)
-        .spawn()
+    system::launch(binary, &folder)
+        .map(Launched)
         .map_err(SupervisorError::io("launching the supervisor"))
+}
+
+/// Whether a supervisor that this process launches can outlive it. False on Windows when this
+/// process is in a job object that its children may not leave (SV-03): then the end of the job,
+/// which is often this process's own end, ends running commands.
+pub fn survives_host() -> bool {
+    system::survives_host()
 }

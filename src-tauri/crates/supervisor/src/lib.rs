@@ -8,19 +8,24 @@
 //! or mode is refused; what can't be known is answered as lost, with the processes that still carry
 //! the attempt's id.
 //!
-//! Linux is implemented. Elsewhere every call compiles, and what would run or look at a command
-//! answers `unsupported_platform`.
+//! Linux, macOS and Windows are implemented; docs/PLATFORMS.md says what each of them can prove, and
+//! what was run where. Elsewhere every call compiles, and what would run or look at a command answers
+//! `unsupported_platform`.
 
 pub mod attachment;
 pub mod claim;
+#[cfg(any(windows, test))]
+mod command_line;
 pub mod confinement;
+#[cfg(target_os = "macos")]
+mod darwin;
 pub mod effects;
 pub mod error;
 pub mod folder;
 pub mod identity;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
 pub mod keeper;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
 #[path = "keeper_unsupported.rs"]
 pub mod keeper;
 pub mod launch;
@@ -28,9 +33,20 @@ pub mod look;
 pub mod orphans;
 #[cfg(target_os = "linux")]
 mod process_table;
+#[cfg(target_os = "macos")]
+#[path = "process_table/macos.rs"]
+mod process_table;
+#[cfg(windows)]
+#[path = "process_table/windows.rs"]
+mod process_table;
+#[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
+#[path = "process_table/unsupported.rs"]
+mod process_table;
 pub mod receipt;
 pub mod request;
 pub mod runtime_folder;
+#[cfg(windows)]
+mod win32;
 
 pub use attachment::{Attachment, Progress, Target};
 pub use claim::{Claim, claim_void};
@@ -39,12 +55,15 @@ pub use effects::{Effect, Targets};
 pub use error::SupervisorError;
 pub use folder::{list, remove, request_stop};
 pub use identity::{boot_id, process_start_time, stragglers};
-pub use launch::{find_binary, install_binary, launch};
+pub use launch::{Launched, find_binary, install_binary, launch, survives_host};
 pub use look::{Presence, look, presence};
 pub use orphans::end_stragglers;
 pub use receipt::{JobEnd, read_end, read_receipt, verify_output};
 pub use request::{HostIdentity, OnHostLoss, Request, prepare};
 pub use runtime_folder::private_runtime_folder;
+
+/// Whether this system has supervised commands.
+pub const SUPPORTED: bool = cfg!(any(target_os = "linux", target_os = "macos", windows));
 
 /// The protocol of requests and receipts that this version writes (SV-08).
 pub const PROTOCOL: u32 = 1;

@@ -24,8 +24,9 @@ pub(crate) enum Sight {
     Unclaimed,
     /// The start is fenced, in that boot.
     Void { boot_id: String },
-    /// It was started, nobody lives, and there is no receipt.
-    Lost,
+    /// It was started, nobody lives, and there is no receipt; whether it could have outlived its
+    /// host.
+    Lost { survives_host: bool },
     /// A file is not what its owner left there, and nobody lives.
     Refused { reason: String },
 }
@@ -71,7 +72,7 @@ pub(crate) fn sight(
         // A fenced supervisor may hold the lock for the moment until it has seen that it lost.
         Some(StartClaim::Void { boot_id, .. }) => Sight::Void { boot_id },
         Some(StartClaim::Supervisor { pid, .. }) if held => Sight::Running { pid: Some(pid) },
-        Some(StartClaim::Supervisor { .. }) => Sight::Lost,
+        Some(StartClaim::Supervisor { survives_host, .. }) => Sight::Lost { survives_host },
         None if held => Sight::Running { pid: None },
         None => Sight::Unclaimed,
     })
@@ -82,7 +83,7 @@ pub(crate) fn sight(
 /// it an unclaimed start is answered as lost.
 ///
 /// # Errors
-/// `supervisor_io`; `unsupported_platform` elsewhere than on Linux when there is a folder.
+/// `supervisor_io`; `unsupported_platform` when there is a folder where commands are not supported.
 pub fn look(
     folder: &Path,
     attempt_id: &str,
@@ -136,7 +137,7 @@ pub fn look(
             Sight::Unclaimed => {
                 lost("nobody has claimed the start, and nothing keeps a supervisor from doing so")
             }
-            Sight::Lost => lost("its supervisor was killed before it could leave a receipt"),
+            Sight::Lost { survives_host } => lost(words_of_loss(survives_host)),
             Sight::Refused { reason } => lost(&reason),
         };
     }
@@ -180,6 +181,16 @@ pub fn presence(
 
 fn lingers(folder: &Path, attempt_id: &str, receipt: &ExitReceipt, held: bool) -> bool {
     held && lives_on(receipt) && !matches!(read_end(folder, attempt_id), Ok(Some(_)))
+}
+
+/// Why there is no receipt.
+pub(crate) fn words_of_loss(survives_host: bool) -> &'static str {
+    if survives_host {
+        "its supervisor was killed before it could leave a receipt"
+    } else {
+        "it could not outlive the program that ran it, whose job object denies breaking away, and \
+         there is no receipt"
+    }
 }
 
 /// Whether an error says that a file is not to be believed, rather than that it can't be read now.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::SupervisorError;
 use crate::folder::{self, REQUEST, acceptable_attempt_id, check_private_folder, read_checked};
-use crate::{PROTOCOL, identity};
+use crate::{PROTOCOL, SUPPORTED, identity};
 
 /// The largest request that is read, in bytes.
 const LIMIT: u64 = 8 << 20;
@@ -32,7 +32,7 @@ pub enum OnHostLoss {
 pub struct HostIdentity {
     /// Process id.
     pub pid: u32,
-    /// Clock ticks since the boot.
+    /// As `process_start_time` gives it.
     pub start_time: u64,
 }
 
@@ -40,7 +40,7 @@ impl HostIdentity {
     /// The calling process.
     ///
     /// # Errors
-    /// `unsupported_platform` elsewhere than on Linux.
+    /// `unsupported_platform` where commands are not supported.
     pub fn current() -> Result<Self, SupervisorError> {
         let pid = std::process::id();
         match identity::process_start_time(pid)? {
@@ -62,6 +62,7 @@ pub struct Request {
     /// Digest of the arguments, repeated in the receipt.
     pub argument_digest: String,
     /// The program; without a slash it is looked for in the environment's PATH.
+    /// On Windows `cmd` gets its last argument as it is, without any quoting.
     #[serde(with = "system_text")]
     pub program: OsString,
     /// Its arguments.
@@ -120,10 +121,10 @@ impl Request {
 /// is synced: the log's start record is what survives the machine.
 ///
 /// # Errors
-/// `request_refused`, `effect_folder_exists`, `supervisor_io`; `unsupported_platform` elsewhere
-/// than on Linux.
+/// `request_refused`, `effect_folder_exists`, `supervisor_io`; `unsupported_platform` where commands
+/// are not supported.
 pub fn prepare(effects_root: &Path, request: &Request) -> Result<PathBuf, SupervisorError> {
-    if cfg!(not(target_os = "linux")) {
+    if !SUPPORTED {
         return Err(SupervisorError::UnsupportedPlatform);
     }
     request.check()?;

@@ -27,6 +27,7 @@ use crate::sandbox::{Sandbox, SandboxConfig};
 use crate::search::{GlobSearch, GrepSearch};
 use crate::shell;
 use crate::shell::handover::hands_over;
+use crate::shell::program::Shell;
 use crate::spec;
 use crate::verifier::{FileVerifier, Verifier};
 use crate::workspace::Workspace;
@@ -402,7 +403,7 @@ fn fetch_url(value: &Value, _workspace: &Workspace) -> Result<Part, ToolError> {
 
 fn shell_command(value: &Value, _workspace: &Workspace) -> Result<Part, ToolError> {
     let arguments: arguments::Shell = arguments::read("shell", value)?;
-    if cfg!(not(target_os = "linux")) {
+    if !holdfast_supervisor::SUPPORTED {
         return Err(ToolError::UnsupportedPlatform);
     }
     let read_only = arguments.read_only == Some(true);
@@ -425,6 +426,9 @@ fn shell_command(value: &Value, _workspace: &Workspace) -> Result<Part, ToolErro
     }
     if arguments.command.contains('\0') {
         return Err(wrong("it contains a NUL character, which no command can"));
+    }
+    if let Some(reason) = Shell::of_this_system().refuses(&arguments.command) {
+        return Err(wrong(reason));
     }
     let timeout_s = bounded("shell", "timeout_s", arguments.timeout_s, 1..=86_400)?;
     let subject = arguments.command.clone();

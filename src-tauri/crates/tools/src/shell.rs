@@ -3,4 +3,5 @@
 pub(crate) mod environment;
 pub(crate) mod finish;
 pub(crate) mod handover;
+pub(crate) mod program;
 pub(crate) mod run;

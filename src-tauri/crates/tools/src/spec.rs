@@ -1,12 +1,13 @@
 //! What a model is told about the tools.
 //!
-//! Guarantee: the order and the bytes are the same on every call and every machine, since they
-//! stand at the front of each request and a provider caches by prefix. The schemas below are
-//! written with sorted keys, so that they read back to the same bytes.
+//! Guarantee: the order and the bytes are the same on every call, and on every machine with the same
+//! shell, since they stand at the front of each request and a provider caches by prefix. The
+//! schemas below are written with sorted keys, so that they read back to the same bytes.
 
 use holdfast_domain::transcript::outbound::ToolSpec;
 
 use crate::error::ToolError;
+use crate::shell::program::Shell;
 
 /// Name, description, schema.
 const SPECS: [(&str, &str, &str); 8] = [
@@ -47,7 +48,7 @@ const SPECS: [(&str, &str, &str); 8] = [
     ),
     (
         "shell",
-        "Runs a command by /bin/sh in the workspace folder. There is no terminal and stdin is empty: a command that asks something fails or reads end-of-file, so pass flags like --yes, and don't start editors, pagers or other interactive programs. stdout and stderr come back together, in order; the last line in brackets says how the command ended. A long output is cut in the middle. The folder and variables of one call are not kept for the next: use cd and && within one command. What still runs when the shell has exited goes on as a job and is not waited for. Repeating a stopped command repeats its effects: look first at what it has done. With read_only true the command runs in a sandbox for looking around, unasked, side by side with other reads, and also while writes are blocked: everything is mounted read-only, there is no network, no socket and no process of outside (ps shows the sandbox alone), /run and /tmp are empty, keys are hidden. Use it for git status, git log, git diff, ls, find, cat. A command that writes fails in it; that says nothing about the command itself.",
+        "Runs a command by {shell} in the workspace folder. There is no terminal and stdin is empty: a command that asks something fails or reads end-of-file, so pass flags like --yes, and don't start editors, pagers or other interactive programs. stdout and stderr come back together, in order; the last line in brackets says how the command ended. A long output is cut in the middle. The folder and variables of one call are not kept for the next: use cd and && within one command. What still runs when the shell has exited goes on as a job and is not waited for. Repeating a stopped command repeats its effects: look first at what it has done. With read_only true the command runs in a sandbox for looking around, unasked, side by side with other reads, and also while writes are blocked: everything is mounted read-only, there is no network, no socket and no process of outside (ps shows the sandbox alone), /run and /tmp are empty, keys are hidden. Use it for git status, git log, git diff, ls, find, cat. A command that writes fails in it; that says nothing about the command itself.",
         r#"{"additionalProperties":false,"properties":{"background":{"description":"Start as a job and return at once.","type":"boolean"},"command":{"type":"string"},"read_only":{"description":"Run in a sandbox that can change nothing, for looking around.","type":"boolean"},"timeout_s":{"description":"Seconds until the command is stopped; a default applies if absent.","maximum":86400,"minimum":1,"type":"integer"}},"required":["command"],"type":"object"}"#,
     ),
 ];
@@ -62,7 +63,7 @@ pub(crate) fn all() -> Result<Vec<ToolSpec>, ToolError> {
         .map(|(name, description, parameters)| {
             Ok(ToolSpec {
                 name: (*name).to_owned(),
-                description: (*description).to_owned(),
+                description: description.replace("{shell}", Shell::of_this_system().description()),
                 parameters: serde_json::from_str(parameters)
                     .map_err(|error| ToolError::Internal(error.to_string()))?,
             })

@@ -96,6 +96,10 @@ pub enum StartClaim {
         pid: u32,
         /// Unix milliseconds.
         at: u64,
+        /// False when the command ends with the program that ran it: on Windows, in a job object that
+        /// denies breaking away (SV-03).
+        #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+        survives_host: bool,
     },
     /// A recovering host fenced the start: the command never ran and never will.
     Void {
@@ -106,6 +110,10 @@ pub enum StartClaim {
         /// Unix milliseconds.
         at: u64,
     },
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What a look at an attempt's effect folder found (TR-18).

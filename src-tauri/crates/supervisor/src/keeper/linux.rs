@@ -23,6 +23,15 @@ pub(super) use tree::Tree;
 /// The reading end of the command's output; it never waits.
 pub(super) type Pipe = PipeReader;
 
+/// Time awake: what time limits are measured by (SV-02).
+pub(super) use super::unix::awake;
+
+/// Whether this process lives on when its host ends: it has a session of its own. What ends a
+/// whole control group ends it too (SV-10).
+pub(super) fn survives_host() -> bool {
+    true
+}
+
 /// Leaves behind what came from the launcher.
 pub(super) fn isolate() -> Result<(), SupervisorError> {
     super::unix::isolation::isolate(descriptors::close_inherited)

@@ -13,11 +13,13 @@ mod hold;
 mod jobs;
 #[cfg(target_os = "linux")]
 mod loss;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod portable;
 #[cfg(target_os = "linux")]
 mod refusals;
 #[cfg(target_os = "linux")]
 mod stage;
 #[cfg(target_os = "linux")]
 mod start;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
 mod unsupported;

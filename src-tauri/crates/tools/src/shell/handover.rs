@@ -21,6 +21,14 @@ const ALWAYS: &[&str] = &[
     "pm2",
     "supervisorctl",
     "schtasks",
+    "sc",
+    "wmic",
+    "runas",
+    "start-service",
+    "start-scheduledtask",
+    "register-scheduledtask",
+    "invoke-cimmethod",
+    "invoke-wmimethod",
     // Terminals that outlive their client.
     "tmux",
     "screen",
@@ -38,11 +46,14 @@ const ALWAYS: &[&str] = &[
     "vagrant",
     "virsh",
     "multipass",
+    "wsl",
     // Other machines.
     "ssh",
     "mosh",
     "rsh",
     "pdsh",
+    "psexec",
+    "invoke-command",
     "kubectl",
     "oc",
     "helm",
@@ -126,7 +137,10 @@ fn in_simple(words: &[String], depth: usize) -> Option<String> {
         if is_assignment {
             continue;
         }
+        // Windows does not look at case, and the extension can be left out there.
         let program = word.rsplit(['/', '\\']).next().unwrap_or(word);
+        let program = program.to_ascii_lowercase();
+        let program = program.strip_suffix(".exe").unwrap_or(&program);
         if ALWAYS.contains(&program) {
             return Some(program.to_owned());
         }
@@ -161,7 +175,8 @@ fn simple_commands(text: &str) -> Vec<Vec<String>> {
                 chars.next();
                 end(&mut commands, &mut word);
             }
-            (Some('"') | None, '\\') => {
+            // In Windows' shells it is a part of paths.
+            (Some('"') | None, '\\') if !cfg!(windows) => {
                 if let Some(next) = chars.next()
                     && next != '\n'
                 {
@@ -209,6 +224,8 @@ mod tests {
             ("if true; then kubectl apply -f x; fi", "kubectl"),
             ("echo $(psql -c 'delete from t')", "psql"),
             ("timeout -k 5 60 ./gradlew build", "gradlew"),
+            ("C:/tools/Docker.EXE run -d x", "docker"),
+            ("wsl make; Start-Service x", "wsl"),
             ("nohup nice -n 5 podman start x &", "podman"),
         ] {
             assert_eq!(hands_over(command).as_deref(), Some(program), "{command}");

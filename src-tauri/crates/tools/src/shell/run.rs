@@ -8,12 +8,13 @@ use std::time::Duration;
 use holdfast_domain::recovery::lifecycle::AttemptState;
 use holdfast_domain::recovery::process::{ExitReceipt, Straggler};
 use holdfast_supervisor::{
-    Attachment, HostIdentity, OnHostLoss, PROTOCOL, Progress, Request, SupervisorError, Target,
-    launch, prepare, remove, verify_output,
+    Attachment, HostIdentity, OnHostLoss, PROTOCOL, Progress, Request, SUPPORTED, SupervisorError,
+    Target, launch, prepare, remove, verify_output,
 };
 
 use super::environment::{command_environment, set};
 use super::finish::{finish_read_only, finish_shell};
+use super::program::Shell;
 use crate::context::Context;
 use crate::error::ToolError;
 use crate::outcome::ToolOutcome;
@@ -40,7 +41,7 @@ pub(crate) async fn run(
     workspace: &Workspace,
     context: &Context,
 ) -> ToolOutcome {
-    if cfg!(not(target_os = "linux")) {
+    if !SUPPORTED {
         return not_started(&ToolError::UnsupportedPlatform);
     }
     if context.cancel.is_cancelled() {
@@ -89,7 +90,9 @@ fn request(
     for (name, value) in command_environment([], &[], &[]) {
         set(&mut environment, &name.to_string_lossy(), &value);
     }
-    set(&mut environment, "PWD", folder.as_os_str());
+    if cfg!(unix) {
+        set(&mut environment, "PWD", folder.as_os_str());
+    }
     set(
         &mut environment,
         "HOLDFAST_IDEMPOTENCY_KEY",
@@ -103,10 +106,10 @@ fn request(
             on_host_loss = OnHostLoss::Stop;
             (launch.program.into(), launch.arguments)
         }
-        None => (
-            OsString::from("/bin/sh"),
-            vec![OsString::from("-c"), OsString::from(order.command)],
-        ),
+        None => {
+            let shell = Shell::of_this_system();
+            (shell.program(), shell.arguments(order.command))
+        }
     };
     let timeout = order
         .timeout_s

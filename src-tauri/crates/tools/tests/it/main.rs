@@ -4,6 +4,8 @@
 
 mod aftermath;
 mod attributes;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod commands;
 mod encodings;
 mod fetching;
 #[cfg(unix)]

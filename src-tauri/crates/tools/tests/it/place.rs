@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use holdfast_supervisor::OnHostLoss;
+use holdfast_supervisor::{OnHostLoss, find_binary};
 use holdfast_tools::{
     Checkpoint, Context, Prepared, Progress, Refusal, Registry, RegistryConfig, ToolOutcome,
     Workspace, command_environment,
@@ -131,8 +133,25 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// The supervisor beside the test executables; built when it is not there.
+pub(crate) fn supervisor() -> PathBuf {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY
+        .get_or_init(|| {
+            if let Ok(found) = find_binary() {
+                return found;
+            }
+            let built = Command::new(env!("CARGO"))
+                .args(["build", "-p", "holdfast-supervisor"])
+                .status()
+                .unwrap();
+            assert!(built.success());
+            find_binary().unwrap()
+        })
+        .clone()
+}
+
 /// Waits for a condition, and fails with its name when it does not come true.
-#[cfg(target_os = "linux")]
 pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = std::time::Instant::now() + PATIENCE;
     while !is_so() {

@@ -15,8 +15,8 @@ use holdfast_tools::{
 };
 use serde_json::{Value, json};
 
+use crate::place::supervisor;
 use crate::place::{Place, wait_for};
-use crate::shell::supervisor;
 
 /// Whether the system lets bubblewrap make namespaces here, asked of it directly.
 fn can_be_made() -> bool {

@@ -3,36 +3,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use holdfast_domain::recovery::lifecycle::AttemptState;
 use holdfast_domain::recovery::process::{EndedBy, TreeProof};
-use holdfast_supervisor::{find_binary, read_receipt, request_stop};
+use holdfast_supervisor::{read_receipt, request_stop};
 use holdfast_tools::{
     Context, FullOutput, Prepared, Progress, ToolOutcome, command_environment, finish_shell,
 };
 use serde_json::{Value, json};
 
-use crate::place::{Place, wait_for};
-
-/// The supervisor beside the test executables; built when it is not there.
-pub(crate) fn supervisor() -> PathBuf {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY
-        .get_or_init(|| {
-            if let Ok(found) = find_binary() {
-                return found;
-            }
-            let built = Command::new(env!("CARGO"))
-                .args(["build", "-p", "holdfast-supervisor"])
-                .status()
-                .unwrap();
-            assert!(built.success());
-            find_binary().unwrap()
-        })
-        .clone()
-}
+use crate::place::{Place, supervisor, wait_for};
 
 /// A prepared command with what it has printed so far.
 struct Running {
