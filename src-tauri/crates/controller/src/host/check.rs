@@ -74,7 +74,7 @@ impl Host {
     }
 
     fn check_supervisor(&self) -> Finding {
-        if !cfg!(target_os = "linux") {
+        if !holdfast_supervisor::SUPPORTED {
             return finding(
                 "supervisor",
                 Check::Warning,
@@ -82,6 +82,16 @@ impl Host {
             );
         }
         match holdfast_supervisor::find_binary() {
+            // SV-03: said before a command is started, not after it was lost.
+            Ok(binary) if !holdfast_supervisor::survives_host() => finding(
+                "supervisor",
+                Check::Warning,
+                format!(
+                    "{} runs commands, but they end with the program: it was started in a job \
+                     object that denies breaking away",
+                    binary.display()
+                ),
+            ),
             Ok(binary) => finding(
                 "supervisor",
                 Check::Ok,

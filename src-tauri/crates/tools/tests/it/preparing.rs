@@ -188,9 +188,6 @@ fn tr_17_the_intent_is_complete_before_anything_is_written() {
 
 #[test]
 fn what_is_not_there_yet_is_refused_clearly() {
-    if cfg!(not(target_os = "linux")) {
-        return;
-    }
     let place = Place::new();
     let code = |arguments| place.refusal("shell", &arguments);
     assert_eq!(
