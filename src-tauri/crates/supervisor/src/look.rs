@@ -174,7 +174,7 @@ pub fn presence(
         Sight::Exited { .. }
         | Sight::Unclaimed
         | Sight::Void { .. }
-        | Sight::Lost
+        | Sight::Lost { .. }
         | Sight::Refused { .. } => Presence::Absent,
     })
 }

@@ -21,6 +21,10 @@ pub(crate) const ARGUMENTS: [&str; 3] = [
 ];
 
 #[tokio::test]
+#[expect(
+    clippy::zombie_processes,
+    reason = "that nobody waits for them is what the roles are about"
+)]
 async fn an_actor_for_the_other_tests() {
     let Ok(role) = std::env::var(ROLE) else {
         return;
