@@ -98,7 +98,7 @@ impl Words {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::super::hidden::Hidden;
     use super::*;

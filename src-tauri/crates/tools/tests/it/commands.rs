@@ -11,7 +11,7 @@ use crate::place::{Place, supervisor, wait_for};
 
 /// Runs for ten minutes.
 const LONG: &str = if cfg!(windows) {
-    "ping -n 600 127.0.0.1"
+    "cmd /c \"echo begun& ping -n 600 127.0.0.1\""
 } else {
     "echo begun; sleep 600"
 };
