@@ -367,11 +367,15 @@ impl Stage {
 
     /// The same, whatever becomes of it.
     pub(crate) fn try_command(&self, arguments: &[&str]) -> std::process::Output {
-        std::process::Command::new(&self.host.options().binary)
+        let options = self.host.options();
+        // What stands before `serve` makes the host another user's.
+        let before = options.arguments.iter().take_while(|word| *word != "serve");
+        std::process::Command::new(&options.binary)
+            .args(before)
             .arg("--data")
             .arg(self.data())
             .args(arguments)
-            .envs(&self.host.options().env)
+            .envs(&options.env)
             .output()
             .unwrap()
     }
