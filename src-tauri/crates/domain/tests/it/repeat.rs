@@ -349,11 +349,11 @@ fn tr_46_a_retry_is_not_the_first_command_of_a_model() {
     let mut retry = receipt("r", "retry_1", "shell");
     retry.supervised = true;
     alone
+        .add(retry)
         .add(Superseded {
             attempt_id: "a".to_owned(),
             by: "r".to_owned(),
         })
-        .add(retry)
         .start("r")
         .add(result("r", S::Completed, "done"));
     assert_eq!(
