@@ -28,6 +28,7 @@ const checks = [
       ...(write ? ['--fix'] : []),
       'src-tauri/scripts',
       'tests/e2e',
+      'bench/web',
     ],
   ],
   ...(write ? [] : [['pages', 'npm', ['run', '--silent', 'check', '-w', 'ui']]]),

@@ -58,9 +58,16 @@ export default [
   },
   {
     // What is handed to the window or the browser runs in its page.
-    files: ['tests/e2e/**/*.mjs'],
+    files: ['tests/e2e/**/*.mjs', 'bench/web/**/*.mjs'],
     languageOptions: {
-      globals: { document: 'readonly', getComputedStyle: 'readonly', window: 'readonly' },
+      globals: {
+        MutationObserver: 'readonly',
+        document: 'readonly',
+        getComputedStyle: 'readonly',
+        performance: 'readonly',
+        requestAnimationFrame: 'readonly',
+        window: 'readonly',
+      },
     },
   },
 ];
