@@ -98,7 +98,8 @@ impl Words {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::super::hidden::Hidden;
     use super::*;
