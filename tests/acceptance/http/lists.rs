@@ -79,6 +79,41 @@ async fn pages_of_a_transcript_are_the_whole_of_it_once() {
     }
 }
 
+#[tokio::test]
+async fn a_snapshot_says_where_its_older_pages_begin() {
+    let scene = Scene::new("full").await;
+    scene.write("a", "a");
+    // More items than a snapshot holds, and its border in the middle of a message's calls.
+    for turn in 0..3 {
+        let mut step = Step::text("I look");
+        for call in 0..200 {
+            let id = format!("c{turn}.{call}");
+            step = step.with_call(Call::new(&id, "read_file", r#"{"path":"a"}"#));
+        }
+        scene.model.push(step);
+    }
+    scene.model.push(Step::text("seen"));
+    scene.turn("look").await;
+    let snapshot = scene.get("/transcript/snapshot").await;
+    let mut items = snapshot["items"].as_array().unwrap().clone();
+    assert_eq!(items.len(), 500);
+    let mut before = snapshot["before"].as_u64();
+    while let Some(cursor) = before {
+        let page = scene
+            .get(&format!("/transcript/page?limit=70&before={cursor}"))
+            .await;
+        items.extend(page["items"].as_array().unwrap().iter().cloned());
+        before = page["before"].as_u64();
+    }
+    assert_eq!(items.len(), 1 + 3 * (1 + 200) + 1);
+    let calls: std::collections::BTreeSet<&str> = items
+        .iter()
+        .filter_map(|item| item["tool"]["id"].as_str())
+        .collect();
+    assert_eq!(calls.len(), 600, "each once");
+    assert_eq!(items.last().unwrap()["text"], "look");
+}
+
 /// All pages of an output from `offset` on, joined.
 async fn read_all(scene: &Scene, attempt: &str) -> String {
     let mut text = String::new();

@@ -1416,6 +1416,8 @@ export type TranscriptSnapshot = {
 	live: LiveMessage | null,
 	/**  What the running calls have printed so far. */
 	progress?: LiveOutput[],
+	/**  Cursor of the next older page; `null` when this is all. */
+	before?: number | null,
 	/**  SSE id up to which this speaks: drop frames up to it. */
 	upTo: string,
 };

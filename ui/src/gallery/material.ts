@@ -330,7 +330,12 @@ export function scene(options: Options = {}): Scene {
       options.freshness ?? 'synced',
     ),
     transcripts: {
-      [active]: { items: [...(options.items ?? CONVERSATION)].reverse(), live, upTo: 'e.0' },
+      [active]: {
+        items: [...(options.items ?? CONVERSATION)].reverse(),
+        live,
+        before: null,
+        upTo: 'e.0',
+      },
     },
     prompts: { [active]: options.prompts ?? [] },
     recovery: options.recovery ? { [active]: options.recovery } : {},

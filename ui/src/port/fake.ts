@@ -56,7 +56,7 @@ export function createFakePort(scene: Scene): FakePort {
       case 'pending_prompts':
         return scene.prompts[tabId] ?? [];
       case 'transcript_snapshot':
-        return scene.transcripts[tabId] ?? { items: [], live: null, upTo: 'e.0' };
+        return scene.transcripts[tabId] ?? { items: [], live: null, before: null, upTo: 'e.0' };
       case 'transcript_page':
         return { items: [], before: null };
       case 'submit':

@@ -61,19 +61,20 @@ const TURN: NumberedFrame[] = [
 /** What the backend's snapshot says after these frames: the assembly itself, fed from the start. */
 function snapshotAfter(n: number): TranscriptSnapshot {
   const whole = new Assembly();
-  whole.snapshot({ items: [], live: null, upTo: 'e.0' });
+  whole.snapshot({ items: [], live: null, before: null, upTo: 'e.0' });
   whole.frames(TURN.slice(0, n));
   return {
     items: [...whole.items].reverse(),
     live: whole.live,
     progress: [...whole.progress].map(([id, text]) => ({ id, attemptId: id, text })),
+    before: null,
     upTo: `e.${n}`,
   };
 }
 
 test('what was taken back is gone, and what stands in its place follows', () => {
   const assembly = new Assembly();
-  assembly.snapshot({ items: [], live: null, upTo: 'e.0' });
+  assembly.snapshot({ items: [], live: null, before: null, upTo: 'e.0' });
   assembly.frames(TURN);
   const first = assembly.items[0];
   assembly.frames([
@@ -88,7 +89,7 @@ test('what was taken back is gone, and what stands in its place follows', () => 
 
 test('a whole turn gives its messages and calls in order, once each', () => {
   const assembly = new Assembly();
-  assembly.snapshot({ items: [], live: null, upTo: 'e.0' });
+  assembly.snapshot({ items: [], live: null, before: null, upTo: 'e.0' });
   expect(assembly.frames(TURN)).toBe('changed');
   expect(assembly.items.map((item) => item.tool?.state ?? item.text)).toEqual([
     'do it',
@@ -170,21 +171,45 @@ test('output so far is kept by its end, and goes with the result', () => {
   expect(assembly.progress.has('c1')).toBe(false);
 });
 
-test('older pages go before, and overlap is dropped', () => {
+function call(seq: number, id: string): TranscriptItem {
+  return { seq, kind: 'tool', tool: tool(id, 'completed'), turnId: 't', at: seq, partial: false };
+}
+
+test('older pages go before, by the cursor alone, through the middle of a message too', () => {
   const assembly = new Assembly();
   assembly.snapshot({
-    items: [message(9, 'user', 'i'), message(8, 'user', 'h')],
+    items: [message(9, 'user', 'i'), call(8, 'c3')],
     live: null,
+    before: 7171,
     upTo: 'e.0',
   });
-  assembly.older({
-    items: [message(8, 'user', 'h'), message(3, 'user', 'c'), message(1, 'user', 'a')],
-    before: null,
-  });
-  expect(assembly.items.map((item) => item.text)).toEqual(['a', 'c', 'h', 'i']);
-  // A later snapshot keeps what was paged in.
-  assembly.snapshot({ items: [message(9, 'user', 'i')], live: null, upTo: 'e.0' }, assembly.items);
-  expect(assembly.items.map((item) => item.text)).toEqual(['a', 'c', 'h', 'i']);
+  expect(assembly.before).toBe(7171);
+  // All calls of one message have its place in the log.
+  assembly.older({ items: [call(8, 'c2'), call(8, 'c1')], before: 7169 }, 7171);
+  expect(assembly.items.map((item) => item.tool?.id ?? item.text)).toEqual(['c1', 'c2', 'c3', 'i']);
+  expect(assembly.before).toBe(7169);
+  // An answer to an older question comes late: nothing twice.
+  assembly.older({ items: [call(8, 'c2'), call(8, 'c1')], before: 7169 }, 7171);
+  expect(assembly.items).toHaveLength(4);
+  assembly.older(
+    { items: [message(8, 'assistant', 'h'), message(1, 'user', 'a')], before: null },
+    7169,
+  );
+  expect(assembly.before).toBeNull();
+  expect(assembly.items[0]?.text).toBe('a');
+});
+
+test('a later snapshot keeps what was paged in where it joins on, and begins anew where it does not', () => {
+  const assembly = new Assembly();
+  assembly.snapshot({ items: [message(3, 'user', 'c')], live: null, before: 2048, upTo: 'e.0' });
+  assembly.older({ items: [message(2, 'user', 'b')], before: 1024 }, 2048);
+  const joins = [message(4, 'user', 'd'), message(3, 'user', 'c')];
+  assembly.snapshot({ items: joins, live: null, before: 2048, upTo: 'e.1' });
+  expect(assembly.items.map((item) => item.text)).toEqual(['b', 'c', 'd']);
+  expect(assembly.before).toBe(1024);
+  assembly.snapshot({ items: [message(9, 'user', 'i')], live: null, before: 8192, upTo: 'e.2' });
+  expect(assembly.items.map((item) => item.text)).toEqual(['i']);
+  expect(assembly.before).toBe(8192);
 });
 
 test('a question answered before its list arrives does not come back', () => {
@@ -192,7 +217,7 @@ test('a question answered before its list arrives does not come back', () => {
   const assembly = new Assembly();
   assembly.expect();
   assembly.frames([frame(1, { kind: 'prompt_answered', promptId: 'p1', allow: true })]);
-  assembly.snapshot({ items: [], live: null, upTo: 'e.1' });
+  assembly.snapshot({ items: [], live: null, before: null, upTo: 'e.1' });
   assembly.asked([prompt]);
   expect(assembly.prompts).toEqual([]);
 });

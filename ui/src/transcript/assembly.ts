@@ -42,6 +42,8 @@ export function keyOf(item: TranscriptItem): string {
 export class Assembly {
   /** Oldest first. A new array whenever something of it changed. */
   items: readonly TranscriptItem[] = [];
+  /** Cursor of the page before the first item; `null` at the beginning. */
+  before: number | null = null;
   live: LiveMessage | null = null;
   /** Output so far of running calls, by call id. */
   progress: ReadonlyMap<string, string> = new Map();
@@ -64,10 +66,19 @@ export class Assembly {
     this.#held = [];
   }
 
-  snapshot(snapshot: TranscriptSnapshot, older: readonly TranscriptItem[] = []): Applied {
+  snapshot(snapshot: TranscriptSnapshot): Applied {
     const newest = [...snapshot.items].reverse();
-    const oldest = newest[0]?.seq ?? 0;
-    this.items = [...older.filter((item) => item.seq < oldest), ...newest];
+    const first = newest[0];
+    // What was read before the snapshot's first item stays, and its cursor with it. Without that item
+    // there is a gap between the two, which only pages from the snapshot on can fill.
+    const joint =
+      first === undefined ? -1 : this.items.findIndex((item) => keyOf(item) === keyOf(first));
+    if (joint > 0) {
+      this.items = [...this.items.slice(0, joint), ...newest];
+    } else {
+      this.items = newest;
+      this.before = snapshot.before ?? null;
+    }
     this.live = snapshot.live;
     this.progress = new Map(
       (snapshot.progress ?? []).map(({ id, text }) => [id, text.slice(-MOST_PROGRESS)]),
@@ -88,10 +99,13 @@ export class Assembly {
     this.prompts = [...prompts, ...later].filter((p) => !this.#answered.has(p.promptId));
   }
 
-  older(page: TranscriptPage): void {
-    const first = this.items[0]?.seq ?? Number.MAX_SAFE_INTEGER;
-    const fresh = [...page.items].reverse().filter((item) => item.seq < first);
-    this.items = [...fresh, ...this.items];
+  /** The page that was asked for by this cursor; one that has been overtaken is dropped. */
+  older(page: TranscriptPage, before: number): void {
+    if (this.before !== before) {
+      return;
+    }
+    this.items = [...[...page.items].reverse(), ...this.items];
+    this.before = page.before;
   }
 
   frames(frames: readonly NumberedFrame[]): Applied {

@@ -39,8 +39,6 @@ export class Conversation {
   #again = false;
   #painting = false;
   #closed = false;
-  /** A page older than the snapshot was read. */
-  #paged = false;
 
   constructor(
     port: Port,
@@ -78,21 +76,19 @@ export class Conversation {
   }
 
   async older(): Promise<void> {
-    const first = this.#assembly.items[0];
-    if (this.loadingOlder || this.atBeginning || first === undefined) {
+    const before = this.#assembly.before;
+    if (this.loadingOlder || before === null) {
       return;
     }
     this.loadingOlder = true;
     try {
       const page = await this.#port.transcriptPage({
         tabId: this.tabId,
-        before: first.seq,
+        before,
         limit: OLDER,
       });
-      this.#paged = true;
-      this.#assembly.older(page);
-      this.atBeginning = page.before === null;
-      this.items = this.#assembly.items;
+      this.#assembly.older(page, before);
+      this.#show();
     } catch {
       // The next scroll asks again.
     } finally {
@@ -141,9 +137,8 @@ export class Conversation {
       if (this.#closed) {
         return;
       }
-      const kept = this.#paged ? this.#assembly.items : [];
       this.#assembly.prompts = [];
-      if (this.#assembly.snapshot(snapshot, kept) === 'reload') {
+      if (this.#assembly.snapshot(snapshot) === 'reload') {
         this.#again = true;
       }
       this.#assembly.asked(prompts);
@@ -168,6 +163,7 @@ export class Conversation {
   #show(): void {
     const assembly = this.#assembly;
     this.items = assembly.items;
+    this.atBeginning = assembly.before === null;
     this.live = assembly.live;
     this.progress = assembly.progress;
     const named = new Set(assembly.prompts.map((prompt) => prompt.promptId));

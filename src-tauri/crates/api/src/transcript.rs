@@ -124,6 +124,10 @@ pub struct TranscriptSnapshot {
     /// What the running calls have printed so far.
     #[serde(default)]
     pub progress: Vec<LiveOutput>,
+    /// Cursor of the next older page; `null` when this is all.
+    #[serde(default)]
+    #[specta(type = Option<f64>)]
+    pub before: Option<u64>,
     /// SSE id up to which this speaks: drop frames up to it.
     pub up_to: String,
 }

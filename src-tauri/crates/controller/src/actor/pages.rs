@@ -31,7 +31,7 @@ impl Actor {
     }
 
     pub(super) fn transcript_snapshot(&self) -> TranscriptSnapshot {
-        let (items, _) = self.newest(None, MAX_ITEMS);
+        let (items, before) = self.newest(None, MAX_ITEMS);
         let live = self.running.as_ref().and_then(|turn| {
             let quiet = turn.live.text.is_empty() && turn.live.reasoning.is_empty();
             (!quiet).then(|| turn.live.clone())
@@ -40,6 +40,7 @@ impl Actor {
             items,
             live,
             progress: self.live_outputs(),
+            before,
             up_to: self.host.hub.latest_id(),
         }
     }
