@@ -7,8 +7,8 @@ use anyhow::Context;
 use holdfast_controller::config::Config;
 use holdfast_controller::models::{ConfiguredModels, RequestLimits};
 use holdfast_controller::source::SystemSource;
-use holdfast_controller::{Host, HostOptions, socket_folder};
-use holdfast_desktop::{Desktop, DesktopOptions, StoredKeys};
+use holdfast_controller::{Host, HostOptions};
+use holdfast_desktop::{Desktop, DesktopOptions, StoredKeys, retry_enabled};
 use holdfast_serve::LocalSocket;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -44,10 +44,8 @@ impl Backend {
         let keys = Arc::new(StoredKeys::new(&data, Some(Arc::new(keychain))));
         let models = ConfiguredModels::new(config.clone(), RequestLimits::default())
             .with_keys(Arc::<StoredKeys>::clone(&keys));
-        // TR-35: this host decides for its own sessions.
-        let retry_enabled =
-            std::env::var_os("REASONIX_TOOL_RECOVERY_RETRY").is_some_and(|value| value == "1");
-        let local = local_socket();
+        let retry_enabled = retry_enabled();
+        let local = LocalSocket::for_user(rand::random());
         let mut options = HostOptions::new(
             data.clone(),
             config,
@@ -84,12 +82,4 @@ impl Backend {
         drop(self.desktop);
         self.host.release().await;
     }
-}
-
-/// Without one, the command line is told who holds a session and nothing more.
-fn local_socket() -> Option<LocalSocket> {
-    let folder = socket_folder()?;
-    LocalSocket::bind(&folder, rand::random())
-        .inspect_err(|error| tracing::info!(%error, "there is no local socket"))
-        .ok()
 }

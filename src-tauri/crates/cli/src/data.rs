@@ -7,8 +7,8 @@ use anyhow::Context;
 use holdfast_controller::config::Config;
 use holdfast_controller::models::{ConfiguredModels, RequestLimits};
 use holdfast_controller::source::SystemSource;
-use holdfast_controller::{Host, HostOptions, socket_folder};
-use holdfast_desktop::StoredKeys;
+use holdfast_controller::{Host, HostOptions};
+use holdfast_desktop::{StoredKeys, retry_enabled};
 use holdfast_serve::LocalSocket;
 
 use crate::keychain::keychain;
@@ -25,11 +25,6 @@ pub(crate) fn folder(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     };
     std::path::absolute(&folder)
         .with_context(|| format!("{} can't be used as data folder", folder.display()))
-}
-
-/// TR-35: whether this host offers a person's retry.
-pub(crate) fn retry_enabled() -> bool {
-    std::env::var_os("REASONIX_TOOL_RECOVERY_RETRY").is_some_and(|value| value == "1")
 }
 
 /// A host, and what it was made of.
@@ -49,20 +44,12 @@ pub(crate) fn host(data: PathBuf, workspace: Option<PathBuf>) -> anyhow::Result<
 
 /// The same with its parts, and with a local socket; must be called inside a tokio runtime.
 pub(crate) fn parts(data: PathBuf, workspace: Option<PathBuf>) -> anyhow::Result<Parts> {
-    make(data, workspace, local_socket(), true)
+    make(data, workspace, LocalSocket::for_user(rand::random()), true)
 }
 
 /// The same for one task; without anybody who can be asked, unless `attended`.
 pub(crate) fn parts_of_task(data: PathBuf, attended: bool) -> anyhow::Result<Parts> {
-    make(data, None, local_socket(), attended)
-}
-
-/// Without one, others are told who holds a session and nothing more.
-fn local_socket() -> Option<LocalSocket> {
-    let folder = socket_folder()?;
-    LocalSocket::bind(&folder, rand::random())
-        .inspect_err(|error| tracing::info!(%error, "there is no local socket"))
-        .ok()
+    make(data, None, LocalSocket::for_user(rand::random()), attended)
 }
 
 fn make(

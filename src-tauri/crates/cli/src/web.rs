@@ -41,7 +41,7 @@ fn desktop(parts: &data::Parts) -> anyhow::Result<Desktop> {
         keys: Arc::clone(&parts.keys),
         surface: "web".to_owned(),
         demo_folder: default_demo_folder(),
-        retry_enabled: data::retry_enabled(),
+        retry_enabled: holdfast_desktop::retry_enabled(),
     })?)
 }
 

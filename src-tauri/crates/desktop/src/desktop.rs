@@ -45,6 +45,11 @@ pub struct DesktopOptions {
     pub retry_enabled: bool,
 }
 
+/// TR-35: whether the person who started this program allows it a person's retry.
+pub fn retry_enabled() -> bool {
+    std::env::var_os("REASONIX_TOOL_RECOVERY_RETRY").is_some_and(|value| value == "1")
+}
+
 /// The app. Clones are the same app; its tasks end when the last clone is dropped.
 #[derive(Clone)]
 pub struct Desktop {

@@ -22,7 +22,7 @@ mod shelf;
 mod watcher;
 
 pub use demo::default_folder as default_demo_folder;
-pub use desktop::{Desktop, DesktopOptions};
+pub use desktop::{Desktop, DesktopOptions, retry_enabled};
 pub use error::DesktopError;
 pub use events::Events;
 pub use keys::{Kept, KeyStore, StoredKeys, keychain_service};

@@ -34,6 +34,14 @@ impl Drop for Place {
 }
 
 impl LocalSocket {
+    /// One in the folder that this user's programs share; `random` makes its name. Without one,
+    /// others are told who holds a session and nothing more.
+    pub fn for_user(random: [u8; 8]) -> Option<Self> {
+        Self::bind(&holdfast_controller::socket_folder()?, random)
+            .inspect_err(|error| tracing::info!(%error, "there is no local socket"))
+            .ok()
+    }
+
     /// Listens in `folder`, which must be this user's alone; `random` makes the name. Connections
     /// wait until [`LocalSocket::run`].
     ///

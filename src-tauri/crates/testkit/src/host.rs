@@ -81,8 +81,8 @@ const STOP_FILE: &str = "HOLDFAST_STOP_FILE";
 const BINARY: &str = "HOLDFAST_BIN";
 const SUPERVISOR: &str = "HOLDFAST_SUPERVISOR";
 
-/// `HOLDFAST_BIN`; else the `holdfast` with stop points, when it has been built
-/// (`npm run stop-points`); else the one of the test's own build.
+/// `HOLDFAST_BIN`; else the newer of two: the `holdfast` with stop points, when it has been built
+/// (`npm run stop-points`), and the one of the test's own build.
 #[must_use]
 pub fn holdfast_binary() -> PathBuf {
     std::env::var_os(BINARY).map_or_else(|| built("holdfast"), PathBuf::from)
@@ -102,7 +102,8 @@ pub fn supervisor_binary() -> PathBuf {
         .unwrap_or_else(|| built("holdfast-supervisor"))
 }
 
-/// A program in `target/stop-points`, else in the folder of the test's own build.
+/// A program in `target/stop-points` or in the folder of the test's own build, whichever was built
+/// last: one left over from earlier code would be tested in place of the code at hand.
 fn built(name: &str) -> PathBuf {
     let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     let own = std::env::current_exe().unwrap_or_default();
@@ -113,8 +114,9 @@ fn built(name: &str) -> PathBuf {
         .map(|target| target.join("stop-points").join(&name))
         .into_iter()
         .chain(folders.iter().map(|folder| folder.join(&name)))
-        .find(|path| path.is_file())
-        .unwrap_or_else(|| name.into())
+        .filter_map(|path| Some((std::fs::metadata(&path).ok()?.modified().ok()?, path)))
+        .max()
+        .map_or_else(|| name.into(), |(_, path)| path)
 }
 
 /// A running host.

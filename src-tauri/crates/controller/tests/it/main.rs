@@ -13,6 +13,8 @@ mod script;
 #[cfg(target_os = "linux")]
 mod barrier;
 #[cfg(target_os = "linux")]
+mod copies;
+#[cfg(target_os = "linux")]
 mod defects;
 #[cfg(target_os = "linux")]
 mod faults;
@@ -34,6 +36,8 @@ mod restart;
 #[cfg(target_os = "linux")]
 mod retry;
 #[cfg(target_os = "linux")]
+mod retry_refusals;
+#[cfg(target_os = "linux")]
 mod runtime;
 #[cfg(target_os = "linux")]
 mod sink_tool;
@@ -43,3 +47,5 @@ mod stopping;
 mod surfaces;
 #[cfg(target_os = "linux")]
 mod walk;
+#[cfg(target_os = "linux")]
+mod worlds;

@@ -10,6 +10,7 @@
 mod calls;
 mod checks;
 mod moves;
+mod outside;
 mod persons;
 mod world;
 
