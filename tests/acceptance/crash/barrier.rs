@@ -6,7 +6,7 @@ use holdfast_testkit::{ModelServer, Step};
 use serde_json::json;
 
 use super::publication::unknown_write;
-use super::requests::{checked, told};
+use super::requests::{checked, said, told};
 use super::stage::{calls, read, shell, write};
 use super::surfaces::Expected;
 
@@ -97,4 +97,41 @@ async fn tr_19_the_barrier_is_one_sessions_own() {
     })
     .await;
     assert_eq!(stage.recovery().await["statistics"]["unknown"], 1);
+}
+
+#[tokio::test]
+async fn tr_39_going_on_afterwards_is_an_ordinary_turn_with_its_note() {
+    let stage = unknown_write().await;
+    let attempt = stage.unresolved().await;
+    let (status, _) = stage.resolve("dismiss", &attempt, "").await;
+    assert_eq!(status, 200);
+    let go_on = async |call: &str, input: &str| {
+        let before = stage.records().len();
+        let path = format!("{call}.txt");
+        stage.model.push(calls([write(call, &path, "x\n")]));
+        stage.model.push(Step::text("done"));
+        stage.turn(input).await;
+        let records = stage.records().split_off(before);
+        records
+            .into_iter()
+            .map(|(kind, _)| kind)
+            .collect::<Vec<_>>()
+    };
+    let afterwards = go_on("w1", "Continue").await;
+    let notes = || {
+        let said = said(&checked(&stage.model));
+        said.iter()
+            .filter(|text| text.contains("[host note]"))
+            .count()
+    };
+    assert_eq!(notes(), 1, "the model is told what the person decided");
+    // The next one has nothing behind it, and leaves the same records.
+    let ordinary = go_on("w2", "And more").await;
+    let (closing, turn) = afterwards.split_at(2);
+    assert_eq!(closing, ["synthetic_result", "host_note"]);
+    assert_eq!(turn, ordinary, "no path of its own");
+    assert_eq!(notes(), 1);
+    for call in ["w1", "w2"] {
+        assert!(stage.in_workspace(&format!("{call}.txt")).exists());
+    }
 }
