@@ -1,5 +1,5 @@
 //! Programs and whole turns: a supervised command, a host's start, its memory, the way of a delta
-//! from the model to a client, the syncs of a call. Words on the command line choose among them.
+//! from the model to a client, the syncs of a call, the states of many sessions. Words on the command line choose among them.
 //!
 //! Guarantee: figure and floor take turns, so that a busy machine slows both.
 
@@ -8,6 +8,7 @@ mod deltas;
 mod host;
 mod memory;
 mod start;
+mod states;
 mod stored;
 mod syncs;
 
@@ -30,6 +31,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wanted("syncs") {
         syncs::measure(&mut table)?;
+    }
+    if wanted("states") {
+        states::measure(&programs, &mut table)?;
     }
     if wanted("start") || wanted("memory") {
         let data = stored::Stored::new()?;

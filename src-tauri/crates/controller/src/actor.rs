@@ -156,6 +156,7 @@ impl Actor {
             &Sample::default(),
         );
         let (hub, session_id) = (Arc::clone(&host.hub), id.clone());
+        let epoch = commits.current().runtime_epoch.clone();
         let actor = Self {
             host,
             id,
@@ -186,7 +187,7 @@ impl Actor {
                 tracing::error!(
                     "a session ended by a defect; it is opened again when it is needed"
                 );
-                hub.remove_state(&session_id);
+                hub.remove_state(&session_id, &epoch);
             }
         });
         handle
@@ -194,10 +195,7 @@ impl Actor {
 
     async fn run(mut self) {
         self.recover(Occasion::Opened).await;
-        self.host
-            .hub
-            .publish_state(&self.id, self.commits.current().clone());
-        self.publish();
+        self.publish_first();
         while let Some(message) = self.inbox.recv().await {
             self.take(message).await;
             self.advance().await;
@@ -209,7 +207,8 @@ impl Actor {
         }
         self.write_index();
         self.store.close().await;
-        self.host.hub.remove_state(&self.id);
+        let epoch = &self.commits.current().runtime_epoch;
+        self.host.hub.remove_state(&self.id, epoch);
         for reply in self.closing.drain(..) {
             let _ = reply.send(Ok(()));
         }
@@ -268,9 +267,31 @@ impl Actor {
             .collect()
     }
 
-    /// RS-07: the commit boundary. Everything is sampled from this actor's own state at once, so
-    /// no sample is mixed (RS-10).
+    /// RS-04: what recovery found is revision 1; nobody sees a session that was not sampled yet.
+    fn publish_first(&mut self) {
+        let first = self.commits.current();
+        let (epoch, revision) = (first.runtime_epoch.clone(), first.revision);
+        if revision == 1 {
+            let binding = self.commits.binding().to_owned();
+            let sample = self.sample();
+            self.commits.rebind(epoch, binding, &sample);
+        }
+        self.host
+            .hub
+            .publish_state(&self.id, self.commits.current().clone());
+        self.publish();
+    }
+
+    /// RS-07: the commit boundary.
     fn publish(&mut self) {
+        let sample = self.sample();
+        if let Some(state) = self.commits.commit(&sample) {
+            self.host.hub.publish_state(&self.id, state.clone());
+        }
+    }
+
+    /// Everything is sampled from this actor's own state at once, so no sample is mixed (RS-10).
+    fn sample(&self) -> Sample {
         let session = &self.store.session;
         let turn = session.turn.as_ref();
         let stored_end = turn
@@ -289,7 +310,7 @@ impl Actor {
                     .unwrap_or_default(),
             ),
         };
-        let sample = Sample {
+        Sample {
             closed: self.closed,
             running: self.running.is_some() && !self.finishing,
             finishing: self.finishing,
@@ -304,9 +325,6 @@ impl Actor {
             turn_event_seq: session.last_seq,
             background_jobs: self.jobs.len() as u64,
             unresolved: session.unresolved(&self.in_flight()),
-        };
-        if let Some(state) = self.commits.commit(&sample) {
-            self.host.hub.publish_state(&self.id, state.clone());
         }
     }
 

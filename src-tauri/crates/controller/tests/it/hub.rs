@@ -239,7 +239,7 @@ async fn rs_12_a_reader_ends_with_the_closed_state_of_a_session_that_went() {
     };
     hub.publish_state(&id(1), running);
     let mut readers = [hub.reader(false, None, None), hub.reader(true, None, None)];
-    hub.remove_state(&id(1));
+    hub.remove_state(&id(1), &"f".repeat(32));
     for reader in &mut readers {
         let frames = drain(reader, &hub).await;
         let Some(Event::RuntimeState { runtime_state, .. }) = frames.last().map(|f| &f.event)
@@ -264,10 +264,12 @@ fn rs_26_the_revision_changes_with_the_content() {
     let hub = hub();
     let empty = hub.runtime_states();
     assert_eq!(hub.runtime_states(), empty);
+    assert_eq!(empty.revision, 1);
     hub.publish_state(&id(2), state(1));
+    assert_eq!(hub.runtime_states().revision, 2);
     hub.publish_state(&id(1), state(1));
     let two = hub.runtime_states();
-    assert!(two.revision > empty.revision);
+    assert_eq!(two.revision, 3);
     assert_eq!(hub.runtime_states(), two);
     let paths: Vec<&str> = two
         .sessions
