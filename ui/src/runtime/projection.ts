@@ -1,11 +1,25 @@
 // Reading a projection that came over a wire: what is malformed is told apart from what is new.
 
-import type { RuntimeSession, RuntimeStateProjection } from '../port/contract';
+import type { RuntimeSession, RuntimeStateProjection, Topic } from '../port/contract';
 import type { Incoming } from './reduce';
 
 const PHASES = ['idle', 'executing', 'finishing', 'closed'];
 const TURN_STATUSES = ['', 'in_progress', 'completed', 'failed', 'cancelled', 'interrupted'];
 const ACTIVITIES = ['', 'streaming', 'thinking'];
+const OUTCOMES = ['', 'error', 'paused', 'awaiting_delivery'];
+const LEGACY_PHASES = ['idle', 'executing'];
+const STATUSES = [
+  'finishing',
+  'cancelling',
+  'waiting_confirmation',
+  'streaming',
+  'thinking',
+  'background_jobs',
+  'error',
+  'paused',
+  'awaiting_delivery',
+  'idle',
+];
 const EMPTY: RuntimeStateProjection = { epoch: '', revision: 0, sessions: [], topics: [] };
 
 /** A payload as the reducer takes it. Malformed as a whole: empty epoch, revision 0. */
@@ -32,27 +46,43 @@ export function isProjection(payload: unknown): payload is RuntimeStateProjectio
     typeof payload.epoch === 'string' &&
     typeof payload.revision === 'number' &&
     Array.isArray(payload.sessions) &&
-    Array.isArray(payload.topics)
+    Array.isArray(payload.topics) &&
+    payload.topics.every(isTopic)
+  );
+}
+
+function isTopic(topic: unknown): topic is Topic {
+  return (
+    isRecord(topic) &&
+    [topic.scope, topic.workspaceRoot, topic.topicId, topic.title].every(isText) &&
+    STATUSES.includes(topic.status as string) &&
+    [topic.backgroundJobs, topic.unresolved].every(isCount)
   );
 }
 
 function isSession(session: unknown): session is RuntimeSession {
   return (
     isRecord(session) &&
-    typeof session.tabId === 'string' &&
-    typeof session.sessionPath === 'string' &&
+    [session.tabId, session.scope, session.workspaceRoot].every(isText) &&
+    [session.topicId, session.sessionPath].every(isText) &&
+    isCount(session.sessionGeneration) &&
+    [session.open, session.remote].every((flag) => typeof flag === 'boolean') &&
+    (session.hostId === undefined || session.hostId === null || isText(session.hostId)) &&
     (session.freshness === 'synced' || session.freshness === 'unknown') &&
     isState(session.state)
   );
 }
 
-/** RS-06; a state of schema 0 is exempt (RS-14). */
+/**
+ * RS-06; a state of schema 0 is exempt (RS-14), but that its host can't know of finishing: where it
+ * says so all the same, somebody guessed (RS-03).
+ */
 export function isState(state: unknown): boolean {
   if (!isRecord(state)) {
     return false;
   }
   if (state.schemaVersion === 0) {
-    return true;
+    return LEGACY_PHASES.includes(state.phase as string);
   }
   const counts = [state.backgroundJobs, state.turnEventSeq, state.unresolved];
   const flags = [state.running, state.pendingPrompt, state.cancelRequested, state.cancellable];
@@ -65,10 +95,15 @@ export function isState(state: unknown): boolean {
     PHASES.includes(state.phase as string) &&
     TURN_STATUSES.includes(state.turnStatus as string) &&
     ACTIVITIES.includes(state.activity as string) &&
+    OUTCOMES.includes(state.outcome as string) &&
     typeof state.turnId === 'string' &&
     counts.every(isCount) &&
     flags.every((flag) => typeof flag === 'boolean')
   );
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
 }
 
 function isCount(value: unknown): value is number {

@@ -1,5 +1,6 @@
 //! What tests stand on: a scripted model server, a child host that can be killed at a chosen point,
-//! an outside ledger of effects, an authoritative sink, an HTTP client, and waits with a deadline.
+//! an outside ledger of effects, an authoritative sink, generated traces of runtime states, an HTTP
+//! client, and waits with a deadline.
 //!
 //! Guarantees: everything is real (sockets, processes, files); everything that was started ends
 //! when its value is dropped; nothing waits without a deadline. Only tests depend on this crate, so
@@ -14,6 +15,7 @@ pub mod host;
 pub mod http;
 pub mod ledger;
 pub mod model_server;
+pub mod runtime_traces;
 pub mod sink;
 pub mod wait;
 

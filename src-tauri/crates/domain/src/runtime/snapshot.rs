@@ -127,11 +127,15 @@ impl RuntimeState {
         self.running || self.pending_prompt || self.background_jobs > 0
     }
 
-    /// RS-06: a snapshot of which a reader may believe anything.
+    /// RS-06: a snapshot of which a reader may believe anything. No count is larger than what every
+    /// reader can hold exactly.
     pub fn is_valid(&self) -> bool {
         self.schema_version == 1
             && !self.runtime_epoch.is_empty()
             && (1..=MAX_REVISION).contains(&self.revision)
+            && [self.turn_event_seq, self.background_jobs, self.unresolved]
+                .iter()
+                .all(|count| *count <= MAX_REVISION)
     }
 }
 
