@@ -2,6 +2,7 @@
 //! what never leaves it.
 
 mod configuration;
+mod deltas;
 mod lists;
 mod recovery;
 mod refusals;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use holdfast_testkit::model_server::Step;
-use holdfast_testkit::wait::SOON;
+use holdfast_testkit::wait::{SOON, scaled};
 use serde_json::{Value, json};
 
 use crate::agent::scene::{Scene, eventually, shell};
@@ -119,6 +119,27 @@ async fn rs_26_all_open_sessions_are_in_one_reply() {
     assert!(busy["revision"].as_u64() > states["revision"].as_u64());
     scene.model.release("end");
     scene.ended(&turn).await;
+}
+
+#[tokio::test]
+async fn rs_26_the_states_of_many_sessions_come_from_memory_alone() {
+    let scene = Scene::new("full").await;
+    let count = scaled(60).max(10);
+    for _ in 1..count {
+        scene.client.post_ok("/sessions", &json!({})).await;
+    }
+    scene.model.push(Step::text("done"));
+    scene.turn("go").await;
+    let before = scene.client.get_ok("/runtime-states").await;
+    assert_eq!(before["sessions"].as_array().unwrap().len(), count);
+    // No log, no index, no folder is there any more: what is asked of files can't be answered.
+    let sessions = scene.data.join("sessions");
+    std::fs::rename(&sessions, scene.data.join("elsewhere")).unwrap();
+    std::fs::remove_dir_all(scene.data.join("elsewhere")).unwrap();
+    let (status, _) = scene.client.get("/sessions").await;
+    assert_ne!(status, 500);
+    assert_eq!(scene.client.get_ok("/runtime-states").await, before);
+    assert!(!sessions.exists(), "and none was made");
 }
 
 #[tokio::test]

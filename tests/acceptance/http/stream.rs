@@ -1,12 +1,10 @@
-//! The event stream: what it carries, how it resumes, whom it tells what, and that nobody waits
-//! for a reader.
+//! The event stream: what it carries, how it resumes, and whom it tells what.
 
 use std::collections::BTreeSet;
-use std::io::Write;
 
 use holdfast_testkit::Frame;
 use holdfast_testkit::model_server::Step;
-use holdfast_testkit::wait::{SOON, scaled};
+use holdfast_testkit::wait::SOON;
 use serde_json::{Value, json};
 
 use crate::agent::scene::{Scene, eventually, shell};
@@ -345,73 +343,6 @@ async fn a_snapshot_and_the_frames_behind_it_are_the_whole_text() {
     let after = scene.get("/transcript/snapshot").await;
     assert_eq!(after["live"], Value::Null);
     assert_eq!(after["items"][0], message);
-}
-
-#[tokio::test]
-async fn rs_11_a_reader_that_never_reads_delays_nobody() {
-    let count = scaled(100_000).max(20_000);
-    let scene = Scene::new("full").await;
-    // A stream that is asked for and then left alone, so that its buffers fill.
-    let address = scene.host.url().trim_start_matches("http://").to_owned();
-    let mut silent = std::net::TcpStream::connect(&address).unwrap();
-    let request = format!(
-        "GET /events?all=1 HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {}\r\naccept: \
-         text/event-stream\r\n\r\n",
-        scene.host.token()
-    );
-    silent.write_all(request.as_bytes()).unwrap();
-    let events = scene.client.events(&scene.path("/events"), None).await;
-    let first = events
-        .wait_for_frame("the state", SOON, |frame| frame.kind() == "runtime_state")
-        .await;
-    scene.model.push(Step {
-        text: vec!["0123456789 0123456789 0123456789 0123456789 ".to_owned(); count],
-        ..Step::default()
-    });
-    let turn = scene.submit("talk").await;
-    // Asked for first: a look at all frames so far, again and again, would take longer than the turn.
-    let status = scene.ended_within(&turn, SOON * 9).await;
-    let done = events.wait_for_frame("the end", SOON, is_end).await;
-    assert_eq!(done.data["status"], "completed");
-    let states = events
-        .frames()
-        .iter()
-        .filter(|frame| frame.kind() == "runtime_state" && frame.data["turnId"] == turn.as_str())
-        .count();
-    assert!(
-        (1..=8).contains(&states),
-        "{states} states for {count} deltas"
-    );
-    let revision = |state: &Value| state["revision"].as_u64().unwrap();
-    let grown = revision(&status["runtimeState"]) - revision(&first.data["runtimeState"]);
-    assert!(
-        grown <= 8,
-        "the revision grew by {grown} for {count} deltas"
-    );
-    let items = scene.items().await;
-    let text = items.last().unwrap()["text"].as_str().unwrap().len();
-    assert_eq!(text, 44 * count);
-    // What is past the ring is a gap, and the present state.
-    let first_id = events
-        .frames()
-        .iter()
-        .find(|frame| !frame.id.is_empty())
-        .map(|frame| frame.id.clone())
-        .unwrap();
-    let late = scene
-        .client
-        .events(&scene.path("/events"), Some(&first_id))
-        .await;
-    let frames = late
-        .wait_for("two frames", SOON, |frames| {
-            (frames.len() >= 2).then(|| frames.to_vec())
-        })
-        .await;
-    assert_eq!(frames[0].kind(), "gap");
-    assert_eq!(frames[1].kind(), "runtime_state");
-    assert_eq!(frames[1].data["runtimeState"], status["runtimeState"]);
-    // It is still open, or was cut off; either way it was never read.
-    drop(silent);
 }
 
 #[tokio::test]
