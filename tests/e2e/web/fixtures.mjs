@@ -91,14 +91,19 @@ export const test = base.extend({
   configured: [true, { option: true }],
   /** A wire between page and program, `stage.wire`, that a test can cut. */
   wired: [false, { option: true }],
+  /** A way between page and program, `stage.frames`, on which a test decides what the page hears. */
+  framed: [false, { option: true }],
   /** More environment for the program. */
   env: [{}, { option: true }],
 
   // Playwright reads the names of what a fixture needs from this pattern.
-  stage: async ({ configured, wired, env }, use) => {
+  stage: async ({ configured, wired, framed, env }, use) => {
     const stage = await Stage.create({ configured, env });
     if (wired) {
       await stage.throughWire();
+    }
+    if (framed) {
+      await stage.throughFrames();
     }
     await use(stage);
     await stage.close();

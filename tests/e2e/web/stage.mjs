@@ -16,6 +16,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 
 import { Child, Model, program, root } from '../model.mjs';
+import { FrameWire } from './frames.mjs';
 
 const SOON = 20_000;
 
@@ -132,6 +133,12 @@ export class Stage {
     this.link = this.link.replace('127.0.0.1', this.wire.host);
   }
 
+  /** Puts a way between page and program on which a test decides what the page hears. */
+  async throughFrames() {
+    this.frames = await FrameWire.to(this.port);
+    this.link = this.link.replace('127.0.0.1', this.frames.host);
+  }
+
   /** kill -9: nothing is said goodbye to. */
   kill() {
     return this.web.kill();
@@ -190,6 +197,7 @@ export class Stage {
 
   async close() {
     await this.wire?.cut();
+    await this.frames?.close();
     await this.web.kill();
     if (existsSync(path.join(this.data, 'sessions'))) {
       this.killSupervisors();

@@ -300,13 +300,12 @@ export class Desk {
   }
 
   #link(link: Link): void {
+    this.#sync.link(link === 'up');
     if (link === 'up') {
-      this.#sync.verify();
       this.outbox.flush();
       return;
     }
     this.refused = link === 'refused';
-    this.#store.fail();
   }
 
   #event(event: AppEvent): void {

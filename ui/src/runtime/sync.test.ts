@@ -241,6 +241,44 @@ describe('RS-22, RS-24, RS-25', () => {
     expect(store.view.empty).toBe(true);
   });
 
+  test('rs_25 while the stream is broken a read is shown and confirms nothing', async () => {
+    const { clock, source, store, sync } = setUp();
+    sync.start();
+    await source.answer(projection(1));
+    sync.verify();
+    sync.link(false);
+    expect(store.view.failed).toBe(true);
+    // One that was under way, and a later one by itself.
+    await source.answer(projection(2));
+    expect([store.view.failed, store.version]).toEqual([true, 2]);
+    await clock.advance(VERIFY_MS);
+    await source.answer(projection(3));
+    expect([store.view.failed, store.version]).toEqual([true, 3]);
+    sync.link(true);
+    await source.answer(projection(3));
+    expect(store.view.failed).toBe(false);
+  });
+
+  test('rs_14 a host without snapshots shows what it knows, and it can’t know of finishing', async () => {
+    const { source, store, sync } = setUp();
+    sync.start();
+    const legacy = (phase: string) => {
+      const one = session();
+      return { ...one, state: { schemaVersion: 0, phase, running: phase !== 'idle' } };
+    };
+    const told = (revision: number, phase: string) =>
+      ({ ...projection(revision), sessions: [legacy(phase)] }) as unknown;
+    await source.answer(told(1, 'executing'));
+    expect(store.view.sessions[0]?.state.phase).toBe('executing');
+    // Absent fields stay absent: they are unknown and not zero.
+    expect(store.view.sessions[0]?.state.backgroundJobs).toBeUndefined();
+    sync.changed(told(2, 'finishing'));
+    expect(store.view.sessions[0]?.state.phase).toBe('executing');
+    expect(store.counters.conflicts).toBe(1);
+    await source.answer(told(2, 'idle'));
+    expect(store.view.sessions[0]?.state.phase).toBe('idle');
+  });
+
   test('rs_06 a malformed state inside changes nothing but freshness', async () => {
     const { source, store, sync } = setUp();
     sync.start();

@@ -2,6 +2,7 @@
 // after failures (RS-22, RS-25).
 //
 // Guarantees: at most one read is under way; an answer to a read that was invalidated is dropped;
+// what is read while the stream is broken is shown and not confirmed, since it may be old at once;
 // after a failure the next try is 5, 10, 20, then every 30 s later, or at once on an occasion.
 
 import { isProjection } from './projection';
@@ -33,6 +34,8 @@ export interface RuntimeSync {
   verify(): void;
   /** `runtime-state:changed`. */
   changed(payload: unknown): void;
+  /** The stream of events broke, or is open again. While it is broken no read confirms anything. */
+  link(up: boolean): void;
   /** `desktop:resync`, or a gap in the stream. */
   resync(): void;
   /** When the next try after a failure is due, in ms from the failure; `null` without one. */
@@ -56,6 +59,7 @@ export function createRuntimeSync(
   let readTimer: unknown = null;
   let again = false;
   let stopped = false;
+  let isDown = false;
 
   function schedule(ms: number): void {
     clock.clearTimeout(timer);
@@ -73,7 +77,9 @@ export function createRuntimeSync(
   function succeeded(): void {
     failures = 0;
     retryIn = null;
-    store.confirm();
+    if (!isDown) {
+      store.confirm();
+    }
     schedule(VERIFY_MS);
   }
 
@@ -144,6 +150,14 @@ export function createRuntimeSync(
       if (!stopped && store.event(payload) === 'conflict') {
         // One coalesced resync, however many conflicts there are.
         read();
+      }
+    },
+    link(up) {
+      isDown = !up;
+      if (up) {
+        read();
+      } else {
+        store.fail();
       }
     },
     resync() {
