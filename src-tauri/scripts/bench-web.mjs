@@ -1,5 +1,5 @@
-// `npm run bench:tool-recovery [-- rounds]`: builds what is missing and measures the recovery panel in
-// a real browser, beside the same operations over bare HTTP.
+// `npm run bench:tool-recovery [-- rounds]`, `npm run bench:runtime-state [-- rounds]`: builds what is
+// missing and makes a measurement in a real browser, bench/web/NAME.mjs.
 import path from 'node:path';
 
 import { browserTest } from './browser.mjs';
@@ -15,8 +15,9 @@ await runMain(async () => {
   heading('Building (the first time takes some minutes)');
   await buildPages();
   const { env } = browserTest(await buildForBrowser());
-  heading('The recovery panel');
-  const script = path.join('bench', 'web', 'tool-recovery.mjs');
-  const code = await run(process.execPath, [script, ...process.argv.slice(2)], { env });
+  const [name, ...words] = process.argv.slice(2);
+  heading(`Measuring: ${name}`);
+  const script = path.join('bench', 'web', `${name}.mjs`);
+  const code = await run(process.execPath, [script, ...words], { env });
   return typeof code === 'number' ? code : 1;
 });

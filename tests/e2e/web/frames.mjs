@@ -14,6 +14,9 @@ const READS = ['/app/sync_runtime_state', '/app/get_runtime_state_snapshot'];
 /** Wall clock in milliseconds, finer than `Date.now`. */
 export const clock = () => performance.timeOrigin + performance.now();
 
+/** A projection that can be changed without changing another one. */
+export const copyOf = (projection) => JSON.parse(JSON.stringify(projection));
+
 export class FrameWire {
   /** What the page was told last, as the program or the test said it. */
   told = null;
@@ -48,9 +51,14 @@ export class FrameWire {
     this.#silent = false;
   }
 
+  /** Ends the open streams; new ones are let through. */
+  breakStreams() {
+    this.#streams.forEach((stream) => stream.destroy());
+  }
+
   /** The program's state with a change of the test's; answers when it was written. */
   insert(change) {
-    const next = structuredClone(this.told);
+    const next = copyOf(this.told);
     change(next);
     next.revision = this.told.revision + 1;
     this.#ahead += 1;
@@ -67,7 +75,7 @@ export class FrameWire {
   }
 
   async close() {
-    this.#streams.forEach((stream) => stream.destroy());
+    this.breakStreams();
     this.server.closeAllConnections();
     await new Promise((resolve) => {
       this.server.close(resolve);

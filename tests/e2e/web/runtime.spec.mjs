@@ -1,5 +1,6 @@
 // What a session does, as the page shows it, while a test decides what the page hears.
 import { callStep, expect, gatedCommand, test } from './fixtures.mjs';
+import { copyOf } from './frames.mjs';
 
 test.use({ framed: true });
 
@@ -130,13 +131,13 @@ test('c14 revisions 7, 5, 7 the same, 7 another, 8: taken, late, known, one new 
   await desk.openFolder(stage.project('order'));
   await desk.idle();
   const { frames } = stage;
-  const five = structuredClone(frames.told);
+  const five = copyOf(frames.told);
   const status = (words) => expect(desk.status).toContainText(words);
   frames.insert(become('executing', 'thinking', { running: true, activity: 'thinking' }));
   await status('Thinking');
   frames.insert(become('executing', 'streaming', { running: true, activity: 'streaming' }));
   await status('Writing');
-  const seven = structuredClone(frames.told);
+  const seven = copyOf(frames.told);
   const { reads } = frames;
 
   // Late: the earlier revision said that nothing runs.
@@ -150,7 +151,7 @@ test('c14 revisions 7, 5, 7 the same, 7 another, 8: taken, late, known, one new 
   await status('Writing');
   expect(frames.reads, 'neither asks for a read').toBe(reads);
 
-  const other = structuredClone(frames.told);
+  const other = copyOf(frames.told);
   become('finishing', 'finishing')(other);
   frames.send(other);
   frames.send(other);
