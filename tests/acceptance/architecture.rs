@@ -74,6 +74,29 @@ const WITH_UNSAFE: &[&str] = &[
     "src-tauri/crates/supervisor/src/win32.rs",
 ];
 
+/// RS-38: the only files of a host and of the window's core that wait for a time, each with what the
+/// time decides. None of them decides what a session does. Jobs are left out: they look again at a
+/// receipt after a while, and end by a real exit.
+const WITH_TIMERS: &[(&str, &str)] = &[
+    (
+        "controller/src/actor/jobs/watch.rs",
+        "a receipt is looked at again",
+    ),
+    (
+        "controller/src/actor/recovery.rs",
+        "the longest inspection (TR-32)",
+    ),
+    (
+        "controller/src/actor/retry.rs",
+        "the longest look before a retry",
+    ),
+    ("controller/src/host.rs", "the longest quit"),
+    (
+        "desktop/src/events.rs",
+        "batches of streaming text, one for a screen's frame",
+    ),
+];
+
 fn metadata() -> &'static Value {
     static METADATA: OnceLock<Value> = OnceLock::new();
     METADATA.get_or_init(|| {
@@ -314,5 +337,38 @@ fn unsafe_code_is_only_where_it_is_listed() {
     assert_eq!(
         with_unsafe, listed,
         "files with such code (left) and the list of them (right)"
+    );
+}
+
+#[test]
+fn rs_38_no_timer_decides_what_a_session_does() {
+    let waits = [
+        "time::sleep",
+        "time::timeout",
+        "time::interval",
+        "time::Instant",
+    ];
+    let with_timers: BTreeSet<String> = sources(&["rs"])
+        .iter()
+        .filter_map(|source| {
+            let name = source.name.strip_prefix("src-tauri/crates/")?;
+            let is_owner = ["controller/src/", "desktop/src/", "domain/src/"]
+                .iter()
+                .any(|folder| name.starts_with(folder));
+            let waits_for_time = source.text.lines().any(|line| {
+                let code = code_of(line);
+                code.contains("tokio::time") || waits.iter().any(|wait| code.contains(wait))
+            });
+            let is_of_jobs = name.starts_with("controller/src/actor/jobs");
+            (is_owner && !is_of_jobs && waits_for_time).then(|| name.to_owned())
+        })
+        .collect();
+    let listed: BTreeSet<String> = WITH_TIMERS
+        .iter()
+        .map(|(name, _)| (*name).to_owned())
+        .collect();
+    assert_eq!(
+        with_timers, listed,
+        "files that wait for a time (left) and the list of them, with their reasons (right)"
     );
 }

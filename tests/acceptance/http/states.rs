@@ -186,6 +186,38 @@ async fn rs_27_status_tells_the_same_snapshot_twice() {
 }
 
 #[tokio::test]
+async fn rs_27_the_session_that_is_asked_for_answers_whichever_is_current() {
+    let scene = Scene::new("full").await;
+    scene.model.push(Step::text("done").held("end"));
+    let turn = scene.submit("go").await;
+    scene.model.wait_for_requests(1).await;
+    let second = scene.client.post_ok("/sessions", &json!({})).await;
+    let second = second["sessionId"].as_str().unwrap();
+    for named in [
+        scene.session.clone(),
+        format!("session-id:{}", scene.session),
+    ] {
+        let status = scene
+            .client
+            .get_ok(&format!("/status?session={named}"))
+            .await;
+        assert_eq!(status["sessionId"], scene.session.as_str());
+        assert_eq!(status["runtimeState"]["turnId"], turn.as_str());
+        assert_eq!(status["running"], true);
+    }
+    let current = scene.client.get_ok("/status").await;
+    assert_eq!(current["sessionId"], second);
+    assert_eq!(current["running"], false);
+    let epoch = |status: &Value| status["runtimeState"]["runtimeEpoch"].clone();
+    let owner = scene.get("/status").await;
+    assert_ne!(epoch(&owner), epoch(&current), "each has its own instance");
+    let unknown = format!("/status?session={}", "0".repeat(32));
+    assert_eq!(scene.client.get(&unknown).await.0, 404);
+    scene.model.release("end");
+    scene.ended(&turn).await;
+}
+
+#[tokio::test]
 async fn rs_01_reading_writes_nothing() {
     let scene = Scene::new("full").await;
     scene.model.push(Step::text("done"));

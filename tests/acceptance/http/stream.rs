@@ -346,6 +346,35 @@ async fn a_snapshot_and_the_frames_behind_it_are_the_whole_text() {
 }
 
 #[tokio::test]
+async fn rs_29_a_quiet_stream_says_again_and_again_that_it_is_alive() {
+    let scene = Scene::new("full").await;
+    let response = scene
+        .client
+        .request(reqwest::Method::GET, &scene.path("/events"))
+        .send()
+        .await
+        .unwrap();
+    let read = async {
+        let mut response = response;
+        let mut text = String::new();
+        while let Some(bytes) = response.chunk().await.unwrap() {
+            text.push_str(&String::from_utf8_lossy(&bytes));
+            if text.contains("\n: ") || text.starts_with(": ") {
+                return text;
+            }
+        }
+        panic!("the stream ended: {text}");
+    };
+    let text = tokio::time::timeout(SOON * 3, read).await.unwrap();
+    assert!(text.contains(": alive"), "{text}");
+    assert_eq!(
+        text.matches("data: ").count(),
+        1,
+        "nothing else was said: {text}"
+    );
+}
+
+#[tokio::test]
 async fn streams_end_with_their_host() {
     let mut scene = Scene::new("full").await;
     let events = scene.client.events("/events?all=1", None).await;

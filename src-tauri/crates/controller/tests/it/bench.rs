@@ -54,6 +54,12 @@ impl Counting {
         self.broken.store(true, Ordering::SeqCst);
     }
 
+    /// So much time goes by.
+    pub(crate) fn skip(&self, time: Duration) {
+        let millis = u64::try_from(time.as_millis()).unwrap();
+        self.count.fetch_add(millis, Ordering::SeqCst);
+    }
+
     fn next(&self) -> u64 {
         self.count.fetch_add(1, Ordering::SeqCst) + 1
     }

@@ -6,6 +6,7 @@ use holdfast_api::session::{CreateSession, SessionsQuery, Submit};
 use holdfast_domain::runtime::snapshot::{Activity, Phase};
 use holdfast_files::fault::{Fault, Plan};
 use holdfast_provider::ModelEvent;
+use holdfast_testkit::wait::scaled;
 
 use crate::bench::{Bench, ends, eventually};
 use crate::script::{Step, finished};
@@ -15,7 +16,7 @@ fn text(text: &str) -> crate::script::Item {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_model_client_that_panics_ends_the_turn_once_in_idle() {
+async fn rs_09_a_model_client_that_panics_ends_the_turn_once_in_idle() {
     for (step, code, kept) in [
         (Step::PanicAtOnce, "model_defect", None),
         (
@@ -166,10 +167,10 @@ async fn the_same_submission_id_is_the_same_message() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_submit_right_after_a_turns_end_never_sees_the_earlier_idle() {
+async fn rs_12_a_submit_right_after_a_turns_end_never_sees_the_earlier_idle() {
     let bench = Bench::new();
     let mut session = bench.session("full").await;
-    for _ in 0..20 {
+    for _ in 0..scaled(20) {
         let turn_id = session.submit("go").await;
         // The answer comes behind the state: executing, or already done again.
         let state = session.host.hub().state(&session.id).unwrap();

@@ -1,8 +1,8 @@
-//! What a session does now: RS-01, RS-04, RS-05, RS-07, RS-10…RS-13.
+//! What a session does now: RS-01, RS-02, RS-04, RS-05, RS-07, RS-09…RS-13, RS-38.
 
 use holdfast_api::event::{Event, Frame};
 use holdfast_api::host::SessionHost;
-use holdfast_api::session::SessionsQuery;
+use holdfast_api::session::{CreateSession, SessionsQuery};
 use holdfast_api::transcript::PageQuery;
 use holdfast_domain::runtime::snapshot::{Activity, Phase, RuntimeState, TurnStatus};
 use holdfast_provider::ModelEvent;
@@ -79,6 +79,97 @@ async fn rs_01_a_storm_of_reads_writes_nothing() {
     );
     assert_eq!(session.recovery().await, snapshot);
     assert_eq!(bench.script.requests().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rs_02_a_state_is_in_no_log_and_in_no_request() {
+    let bench = Bench::new();
+    let mut session = bench.session("full").await;
+    bench.script.runs("echo out");
+    let frames = session.turn("go").await;
+    session.turn("again").await;
+    assert!(!states(&frames).is_empty(), "they were published");
+    let epoch = session.status().await.runtime_state.unwrap().runtime_epoch;
+    let log = session.log_bytes();
+    let text = String::from_utf8_lossy(&log);
+    let requests = format!("{:?}", bench.script.requests());
+    for word in [
+        epoch.as_str(),
+        "runtime_state",
+        "runtimeState",
+        "turnStatus",
+    ] {
+        assert!(!text.contains(word), "{word} in the log");
+        assert!(!requests.contains(word), "{word} in a request");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rs_38_an_hour_of_fake_time_changes_no_state() {
+    let bench = Bench::new();
+    let idle = bench.session("ask").await;
+    let asked = bench.of(idle.host.clone(), &another(&idle).await);
+    bench.script.runs("true");
+    asked.submit("ask me").await;
+    asked
+        .when("a question", |status| status.pending_prompt)
+        .await;
+    let silent = bench.of(idle.host.clone(), &another(&idle).await);
+    // A model that says nothing any more.
+    let model = bench.script.live();
+    silent.submit("go").await;
+    model.send(text("t")).unwrap();
+    state_when(&silent, "streaming", |s| s.activity == Activity::Streaming).await;
+
+    let hub = idle.host.hub().clone();
+    let before = hub.runtime_states();
+    let operations = bench.storage.operations();
+    for _ in 0..60 {
+        bench.source.skip(std::time::Duration::from_secs(60));
+        // Whoever asks meanwhile makes every session take a message, and a boundary with it.
+        for session in [&idle, &asked, &silent] {
+            session.status().await;
+            session.recovery().await;
+        }
+    }
+    assert_eq!(hub.runtime_states(), before);
+    assert_eq!(bench.storage.operations(), operations);
+    drop(model);
+    silent.idle().await;
+}
+
+/// One more session of the same host.
+async fn another(session: &Session) -> String {
+    let request = CreateSession {
+        mode: Some("ask".to_owned()),
+        model: Some("scripted/model".to_owned()),
+        ..CreateSession::default()
+    };
+    session
+        .host
+        .create_session(request)
+        .await
+        .unwrap()
+        .session_id
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rs_04_a_session_with_a_past_is_never_shown_as_a_fresh_one() {
+    let bench = Bench::new();
+    let mut session = bench.session("full").await;
+    session.turn("go").await;
+    session.host.close().await;
+    let host = bench.host();
+    let mut reopened = bench.of(host, &session.id);
+    let status = reopened.status().await.runtime_state.unwrap();
+    assert_eq!(status.revision, 1, "what was found is the first revision");
+    assert_eq!(status.turn_status, TurnStatus::Completed);
+    reopened.turn("again").await;
+    let told: Vec<u64> = states(&reopened.turn("and again").await)
+        .iter()
+        .map(|state| state.revision)
+        .collect();
+    assert!(told.is_sorted_by(|a, b| a < b), "{told:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

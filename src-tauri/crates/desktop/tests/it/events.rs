@@ -1,11 +1,13 @@
 //! The events: frames in order with their places, one projection, and resyncs after a gap.
 
+use futures_util::StreamExt;
 use holdfast_api::App;
 use holdfast_api::app::{Nothing, TabSubmit};
-use holdfast_api::desktop::{AppEvent, NumberedFrame, TopicStatus};
+use holdfast_api::desktop::{AppEvent, NumberedFrame, RuntimeStateProjection, TopicStatus};
 use holdfast_api::event::{Event, Frame};
+use holdfast_domain::runtime::snapshot::TurnStatus;
 use holdfast_testkit::Step;
-use holdfast_testkit::wait::scaled;
+use holdfast_testkit::wait::{SOON, scaled};
 
 use crate::stage::{Stage, tab_of, topic, wait_for, wait_for_projection};
 
@@ -105,6 +107,60 @@ async fn rs_11_streaming_text_publishes_no_projection() {
     .await;
     assert_eq!(projections, 0);
     assert_eq!(stand.projection().await, before);
+    stand.quit().await;
+}
+
+#[tokio::test]
+async fn rs_02_every_wrapper_of_the_stream_forwards_the_final_state() {
+    let stage = Stage::new();
+    let words = vec!["word "; scaled(2_000)];
+    stage.left.push(Step::chunks(&words));
+    let stand = stage.start();
+    let tab = stand.tab(&stage.path("left"), "left/one", "ask").await;
+    let hub = stand.host.hub();
+    // Bare, of one session, coalescing, and coalescing as a stream.
+    let mut bare = [
+        hub.reader(true, None, None),
+        hub.reader(false, Some(tab.session_id.clone()), None),
+    ];
+    let mut coalescing = stand.app.events();
+    let mut stream = stand.app.events().into_stream();
+    stand.app.submit(submit(&tab.tab_id, "talk")).await.unwrap();
+    let is_over = |projection: &RuntimeStateProjection| {
+        projection.sessions.iter().any(|session| {
+            session.topic_id == tab.session_id
+                && session.state.turn_status == TurnStatus::Completed
+                && !session.state.running
+        })
+    };
+    let last = wait_for_projection(&mut coalescing, "the end", is_over).await;
+    let streamed = tokio::time::timeout(SOON, async {
+        while let Some(event) = stream.next().await {
+            match event {
+                AppEvent::RuntimeStateChanged(projection) if is_over(&projection) => return true,
+                _ => {}
+            }
+        }
+        false
+    });
+    assert!(streamed.await.unwrap());
+    let wanted = &last.sessions.iter().find(|s| s.topic_id == tab.session_id);
+    let wanted = &wanted.unwrap().state;
+    for reader in &mut bare {
+        let told = tokio::time::timeout(SOON, async {
+            loop {
+                for outgoing in reader.next().await {
+                    let frame: Frame = serde_json::from_str(&outgoing.data).unwrap();
+                    if let Event::RuntimeState { runtime_state, .. } = frame.event
+                        && runtime_state == *wanted
+                    {
+                        return;
+                    }
+                }
+            }
+        });
+        told.await.unwrap();
+    }
     stand.quit().await;
 }
 

@@ -225,6 +225,17 @@ fn rs_19_moving_bindings_are_given_up_and_what_was_published_stays() {
 }
 
 #[test]
+fn rs_03_a_tab_that_no_instance_answers_for_has_no_state() {
+    let mut closed = binding("b", &"2".repeat(32));
+    closed.controller.clear();
+    let still = Moving::new(&[binding("a", ONE), closed], &[]);
+    let sessions = sample(&still, &still).unwrap();
+    assert_eq!(sessions.len(), 1, "none is made up: {sessions:?}");
+    assert_eq!(sessions[0].tab_id, "a");
+    assert!(topics(&sessions, &[], &Titles::new()).len() == 1);
+}
+
+#[test]
 fn rs_18_sessions_are_complete_and_sorted_by_tab_and_path() {
     let two = "2".repeat(32);
     let bindings = [

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use holdfast_domain::runtime::display::{Shown, shown};
 use holdfast_domain::runtime::snapshot::{
     Activity, Commits, MAX_REVISION, Outcome, Phase, RuntimeState, Sample, TurnStatus, derive,
 };
@@ -109,6 +110,51 @@ fn rs_05_active_work_is_running_a_question_or_a_job() {
 
 fn valid(value: &Value) -> bool {
     serde_json::from_value::<RuntimeState>(value.clone()).is_ok_and(|state| state.is_valid())
+}
+
+#[test]
+fn rs_03_finishing_is_what_the_owner_says_and_nothing_that_is_guessed() {
+    for bits in 0_u32..1 << 8 {
+        let sample = Sample {
+            closed: bits & 1 > 0,
+            running: bits & 2 > 0,
+            finishing: bits & 4 > 0,
+            cancelling: bits & 8 > 0,
+            streaming: bits & 16 > 0,
+            pending_prompt: bits & 32 > 0,
+            turn_id: "t1".to_owned(),
+            // Neither an end that is stored nor one that is missing makes it so.
+            turn_end: if bits & 64 > 0 { "completed" } else { "" }.to_owned(),
+            background_jobs: u64::from(bits >> 7),
+            ..Sample::default()
+        };
+        let said = sample.finishing && !sample.running && !sample.closed;
+        let state = derive(&sample);
+        assert_eq!(state.phase == Phase::Finishing, said, "{sample:?}");
+        assert_eq!(shown(&state) == Shown::Finishing, said, "{sample:?}");
+    }
+}
+
+#[test]
+fn rs_03_a_missing_field_is_unknown_and_not_zero() {
+    let sound = json!(commits(&executing()).current());
+    for field in sound.as_object().unwrap().keys() {
+        let mut without = sound.clone();
+        without.as_object_mut().unwrap().remove(field);
+        assert!(!valid(&without), "without {field}");
+    }
+}
+
+#[test]
+fn rs_06_a_count_that_no_page_can_hold_is_refused() {
+    let sound = json!(commits(&executing()).current());
+    for field in ["turnEventSeq", "backgroundJobs", "unresolved"] {
+        for (count, is_valid) in [(MAX_REVISION, true), (MAX_REVISION + 1, false)] {
+            let mut changed = sound.clone();
+            changed[field] = json!(count);
+            assert_eq!(valid(&changed), is_valid, "{field} {count}");
+        }
+    }
 }
 
 #[test]
