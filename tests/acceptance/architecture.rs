@@ -79,10 +79,6 @@ const WITH_UNSAFE: &[&str] = &[
 /// receipt after a while, and end by a real exit.
 const WITH_TIMERS: &[(&str, &str)] = &[
     (
-        "controller/src/actor/jobs/watch.rs",
-        "a receipt is looked at again",
-    ),
-    (
         "controller/src/actor/recovery.rs",
         "the longest inspection (TR-32)",
     ),
