@@ -40,6 +40,34 @@ export const ROWS: Row[] = [
   { id: HEX('1'), title: 'Broken links in the archive', root: SITE, status: 'idle' },
 ];
 
+const WORDS: TopicStatus[] = [
+  'idle',
+  'finishing',
+  'cancelling',
+  'waiting_confirmation',
+  'streaming',
+  'thinking',
+  'background_jobs',
+  'error',
+  'paused',
+  'awaiting_delivery',
+];
+
+/**
+ * A session in every state (RS-15), and one with an unknown outcome. ui/scripts/states.mjs knows the
+ * order.
+ */
+export const EVERY_STATE: Row[] = [
+  ...WORDS.map((status, n) => ({
+    id: HEX(n.toString(16)),
+    title: 'A session',
+    root: PARSER,
+    status,
+    jobs: status === 'background_jobs' ? 2 : 0,
+  })),
+  { id: HEX('d'), title: 'A session', root: PARSER, status: 'idle', unresolved: 1 },
+];
+
 function runtime(row: Row, more: Partial<RuntimeState> = {}): RuntimeState {
   const busy = ['thinking', 'streaming', 'waiting_confirmation', 'cancelling'].includes(row.status);
   return {

@@ -12,6 +12,7 @@ import {
   CARDS,
   CONVERSATION,
   DIFF,
+  EVERY_STATE,
   HEX,
   MINUTE,
   NEW_FILE,
@@ -179,6 +180,8 @@ export const SHOTS: Record<string, () => Shot> = {
     press: ['[data-approval] .primary'],
   }),
   finishing: () => ({ scene: scene({ status: 'finishing' }) }),
+  states: () => ({ scene: scene({ rows: EVERY_STATE }) }),
+  'states-not-synced': () => ({ scene: scene({ rows: EVERY_STATE, freshness: 'unknown' }) }),
   stopping: () => ({
     scene: scene({
       status: 'cancelling',
