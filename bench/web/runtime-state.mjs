@@ -29,7 +29,7 @@ function note(scene, figure, floor) {
 
 function at(values, share) {
   const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)];
 }
 
 /** Does something, and answers when what it leads to was painted, on the wall clock. */
@@ -91,12 +91,13 @@ async function anyChange(page) {
   return end - value;
 }
 
-/** When the latest news that fits reached the way between program and page. */
-function heard(frames, status, since) {
+/** When that news of a session reached the way between program and page. */
+function heard(frames, sessionId, status, since) {
   return until(`news of ${status}`, () =>
     frames.heard.find(
       ({ at: time, projection }) =>
-        time >= since && projection.topics.some((topic) => topic.status === status),
+        time >= since &&
+        projection.topics.some((topic) => topic.topicId === sessionId && topic.status === status),
     ),
   );
 }
@@ -105,7 +106,7 @@ const TAB = '[role=tab][aria-selected=true]';
 const LINE = '.status-line .now';
 
 /** A turn: thinking, writing, over. The model writes the time into its first piece. */
-async function turn(stage, page, tabId, number) {
+async function turn(stage, page, { tabId, sessionId }, number) {
   const { frames } = stage;
   const gate = `turn-${number}`;
   await stage.model.push({
@@ -115,7 +116,7 @@ async function turn(stage, page, tabId, number) {
   const writing = await painted(page, { place: `${TAB} [role=img]`, text: 'writing' }, () =>
     stage.call('submit', { tabId, input: `Round ${number}`, submissionId: gate }),
   );
-  const streaming = await heard(frames, 'streaming', writing.began);
+  const streaming = await heard(frames, sessionId, 'streaming', writing.began);
   const text = await page.locator('[role=log]').innerText();
   const written = Number([...text.matchAll(/t=(\d+);/g)].at(-1)[1]) / 1000;
   const [sent, seen] = [streaming.at - written, writing.at - written];
@@ -124,7 +125,7 @@ async function turn(stage, page, tabId, number) {
   const over = await painted(page, { place: `${TAB} [role=img]`, gone: true }, () =>
     stage.model.release(gate),
   );
-  const idle = await heard(frames, 'idle', over.began);
+  const idle = await heard(frames, sessionId, 'idle', over.began);
   note('the turn’s end, as it was sent → mark gone', over.at - idle.at, await anyChange(page));
 }
 
@@ -160,7 +161,7 @@ async function finishing(stage, page) {
 }
 
 /** What a command leaves behind is a job; it ends by itself. */
-async function job(stage, page, tabId, number) {
+async function job(stage, page, { tabId, sessionId }, number) {
   const gate = stage.beside(`job-${number}`);
   const wait = `until [ -e '${gate}' ] || [ ! -d '${stage.data}' ]; do sleep 0.02; done`;
   await stage.model.push(callStep('shell', { command: `(${wait}) > /dev/null 2>&1 & echo up` }), {
@@ -169,12 +170,12 @@ async function job(stage, page, tabId, number) {
   const up = await painted(page, { place: `${TAB} svg.jobs` }, () =>
     stage.call('submit', { tabId, input: `Job ${number}`, submissionId: `job-${number}` }),
   );
-  const jobs = await heard(stage.frames, 'background_jobs', up.began);
+  const jobs = await heard(stage.frames, sessionId, 'background_jobs', up.began);
   note('a job’s number, as it was sent → painted', up.at - jobs.at, await anyChange(page));
   const down = await painted(page, { place: `${TAB} svg.jobs`, gone: true }, () =>
     stage.write(`job-${number}`),
   );
-  const idle = await heard(stage.frames, 'idle', down.began);
+  const idle = await heard(stage.frames, sessionId, 'idle', down.began);
   note('a job’s real exit, as it was sent → painted', down.at - idle.at, await anyChange(page));
 }
 
@@ -235,15 +236,20 @@ async function measure(browser) {
     await page.goto(stage.link);
     await page.locator('[role=tab]').nth(1).click();
     await page.locator(LINE).getByText('Ready').waitFor();
-    const { tabId } = tabs[1];
-    for (let number = 1; number <= ROUNDS; number += 1) {
-      await turn(stage, page, tabId, number);
+    for (let number = 0; number <= ROUNDS; number += 1) {
+      if (number === 1) {
+        // The first round warms the page up.
+        times.clear();
+      }
+      await turn(stage, page, tabs[1], number);
       await finishing(stage, page);
       await change(page);
       await change(page);
-      if (number % 10 === 0) {
-        await job(stage, page, tabId, number);
+      if (number % 10 === 1) {
+        await job(stage, page, tabs[1], number);
         await outage(stage, page);
+      }
+      if (number % 50 === 0) {
         process.stderr.write(`${number} rounds\n`);
       }
     }

@@ -50,6 +50,34 @@ test('rs_15 finishing is a still mark without Stop, and then it is over', async 
   await expect(row.getByRole('img')).toHaveCount(0);
 });
 
+test('rs_15 stopping is shown until the end, and no second Stop is sent', async ({
+  desk,
+  stage,
+  page,
+}) => {
+  await desk.openFolder(stage.project('stubborn'));
+  // It does not end when it is asked to.
+  const command = `trap '' TERM; ${gatedCommand(stage, 'stubborn')}`;
+  await stage.model.push(callStep('shell', { command }));
+  await desk.say('Run it');
+  await desk.allowOnce('stubborn-began');
+  await stage.untilThere('stubborn-began');
+  let stops = 0;
+  page.on('request', (request) => {
+    stops += request.url().endsWith('/app/cancel') ? 1 : 0;
+  });
+  await desk.stop.click();
+  const stopping = page.getByRole('button', { name: 'Stopping…', exact: true });
+  await expect(stopping).toBeDisabled();
+  await expect(desk.status).toContainText('Stopping…');
+  await expect(desk.tabs.first().getByRole('img', { name: 'stopping…' })).toBeVisible();
+  await desk.composer.press('Escape');
+  await desk.composer.press('Escape');
+  await expect(stopping).toHaveCount(0);
+  await desk.idle();
+  expect(stops).toBe(1);
+});
+
 test('rs_15 jobs are a number beside their session, also when another one is selected, until they end', async ({
   desk,
   stage,

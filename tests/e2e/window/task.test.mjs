@@ -116,6 +116,26 @@ function refused() {
   return browser.execute(() => /nowhere/.test(document.querySelector('dialog').innerText));
 }
 
+/** What the marks of the sidebar say. */
+function marks() {
+  return browser.execute(() =>
+    [...document.querySelectorAll('nav li.row [role=img]')].map((mark) =>
+      mark.getAttribute('aria-label'),
+    ),
+  );
+}
+
+test('rs_15 one message: the sidebar says that its session works, and is clear when the turn has ended', async () => {
+  await desk.model.push({ text: ['Hello ', 'there.'], gate: { name: 'hello', after: 1 } });
+  assert.deepEqual(await marks(), []);
+  await say('Say hello');
+  await until('the mark', async () => (await marks()).includes('writing'));
+  await desk.model.release('hello');
+  await shows('.status-line', 'Ready');
+  await shows('[role=log]', 'Hello there.');
+  await until('the marks to go', async () => (await marks()).length === 0);
+});
+
 test('a change streams, is approved with its diff, and is in the file', async () => {
   const file = path.join(folder, 'greet.sh');
   await desk.model.push(

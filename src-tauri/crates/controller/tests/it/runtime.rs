@@ -290,6 +290,65 @@ async fn rs_09_finishing_is_shown_while_the_end_is_being_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rs_09_a_question_and_a_stop_show_step_by_step() {
+    let bench = Bench::new();
+    let mut session = bench.session("ask").await;
+    // It does not end when it is asked to: the stop stays visible until it is made to.
+    let began = bench.outside("began");
+    let command = format!(
+        "trap '' TERM; touch '{}'; while :; do sleep 0.05; done",
+        began.display()
+    );
+    bench.script.runs(&command);
+    session.submit("go").await;
+    let prompt = session.prompt().await;
+    let asked = state_when(&session, "a question", |state| state.pending_prompt).await;
+    session.answer(&prompt, true).await.unwrap();
+    eventually("the command", || began.exists().then_some(())).await;
+    session.stop().await;
+    let stopping = state_when(&session, "a stop", |state| state.cancel_requested).await;
+    let frames = session.until_done().await;
+    let over = session.status().await.runtime_state.unwrap();
+    let shown = |state: &RuntimeState| {
+        (
+            state.phase,
+            state.pending_prompt,
+            state.cancel_requested,
+            state.cancellable,
+            state.activity,
+        )
+    };
+    let executing = (Phase::Executing, false, false, true, Activity::Thinking);
+    assert_eq!(
+        shown(&asked),
+        (Phase::Executing, true, false, true, Activity::Thinking)
+    );
+    assert_eq!(
+        shown(&stopping),
+        (Phase::Executing, false, true, true, Activity::Thinking)
+    );
+    assert_eq!(
+        shown(&over),
+        (Phase::Idle, false, false, false, Activity::None)
+    );
+    assert_eq!(over.turn_status, TurnStatus::Cancelled);
+    // As a reader heard it, which may have missed some: never back, and one end.
+    let order = [shown(&asked), executing, shown(&stopping), shown(&over)];
+    let mut place = 0;
+    for state in states(&frames) {
+        if let Some(found) = order[place..].iter().position(|one| *one == shown(&state)) {
+            place += found;
+        }
+        let back = order[..place].contains(&shown(&state)) && shown(&state) != executing;
+        assert!(!back, "{state:?} came again");
+    }
+    assert_eq!(
+        crate::bench::ends(&frames),
+        [("cancelled".to_owned(), String::new())]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rs_10_no_state_is_a_mixed_one() {
     let bench = Bench::new();
     let mut session = bench.session("full").await;
