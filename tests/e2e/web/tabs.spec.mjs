@@ -53,7 +53,7 @@ test('rs_15 two tabs work at once; switching loses nothing; a question elsewhere
   await expect(desk.composer).toHaveValue('a draft on the left');
 });
 
-test('rs_15 a question is answered once; a second client’s late answer says that it is no longer pending', async ({
+test('c16 a question is there after a reload and on a second client, and is answered once; the late answer says that it is no longer pending', async ({
   desk,
   stage,
   browser,
@@ -63,6 +63,9 @@ test('rs_15 a question is answered once; a second client’s late answer says th
   await stage.model.push(callStep('write_file', { path: 'once.txt', content: 'once\n' }));
   await desk.say('Write it once');
   await expect(desk.approval).toContainText('once.txt');
+  await desk.page.reload();
+  await expect(desk.approval).toContainText('once.txt');
+  await expect(desk.tabs.first().getByRole('img', { name: 'needs you' })).toBeVisible();
 
   // Another client of the same program: another browser, let in by the token of the token file.
   const context = await browser.newContext();
