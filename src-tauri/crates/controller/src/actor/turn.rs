@@ -117,6 +117,7 @@ impl Actor {
                 turn_id: turn_id.clone(),
                 text: request.input,
                 submission_id: key,
+                steer_item: String::new(),
             }
             .into(),
         );

@@ -96,6 +96,7 @@ pub(crate) async fn with_calls(
                 turn_id: turn_id.clone(),
                 text: "write".to_owned(),
                 submission_id: String::new(),
+                steer_item: String::new(),
             }
             .into(),
             TurnStarted {

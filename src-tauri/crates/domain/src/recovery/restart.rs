@@ -11,8 +11,8 @@ use super::lifecycle::AttemptState;
 use super::process::{ExitReceipt, ProcessEvidence, Straggler, outcome_of};
 use super::publication::PublicationEvidence;
 use crate::transcript::record::{
-    AttemptChanged, AttemptPresumed, JobEnded, NotStarted, PromptAsked, Record, Restarted,
-    TurnEnded,
+    AttemptChanged, AttemptPresumed, InboxPaused, InboxReturned, JobEnded, NotStarted, PromptAsked,
+    Record, Restarted, TurnEnded,
 };
 use crate::transcript::session::Session;
 
@@ -122,7 +122,8 @@ pub fn plan(session: &Session, findings: &Findings) -> Vec<RestartStep> {
     if let Some(asked) = approved_not_started(session) {
         steps.push(RestartStep::Record(asked.into()));
     }
-    if let Some(turn) = session.open_turn() {
+    let returned = returned_message(session, findings);
+    if let Some(turn) = session.open_turn().filter(|_| returned.is_none()) {
         steps.push(RestartStep::Record(
             TurnEnded {
                 turn_id: turn.id.clone(),
@@ -137,6 +138,15 @@ pub fn plan(session: &Session, findings: &Findings) -> Vec<RestartStep> {
             .into(),
         ));
     }
+    let is_returned = returned.is_some();
+    steps.extend(returned.map(|record| RestartStep::Record(record.into())));
+    if is_returned || session.inbox.needs_pause_after_restart() {
+        let paused = InboxPaused {
+            recovered: true,
+            reason: "host_restarted".to_owned(),
+        };
+        steps.push(RestartStep::Record(paused.into()));
+    }
     if !found_open.is_empty() {
         let restarted = Restarted {
             boot_id: findings.boot_id.clone(),
@@ -145,6 +155,16 @@ pub fn plan(session: &Session, findings: &Findings) -> Vec<RestartStep> {
         steps.insert(0, RestartStep::Record(restarted.into()));
     }
     steps
+}
+
+/// RS-16: a message that was accepted and whose turn never began waits in the queue. Across damage
+/// that it never began is not known.
+fn returned_message(session: &Session, findings: &Findings) -> Option<InboxReturned> {
+    let (seq, turn_id) = session.waiting_message()?;
+    let is_behind = |damage: &Damage| damage.before_seq.is_none_or(|before| before > seq);
+    (!findings.damage.iter().any(is_behind)).then(|| InboxReturned {
+        turn_id: turn_id.to_owned(),
+    })
 }
 
 /// TR-51: a call that was allowed and has no receipt never started; it is asked again.

@@ -13,9 +13,14 @@ use crate::recovery::lifecycle::AttemptState;
 use crate::recovery::process::{ExitReceipt, Straggler};
 
 mod history;
+mod inbox;
 mod prompts;
 
 pub use history::{Compacted, Rewound};
+pub use inbox::{
+    InboxDeleted, InboxEdited, InboxMoved, InboxPaused, InboxQueued, InboxResumed, InboxReturned,
+    Intent,
+};
 pub use prompts::{PromptAnswered, PromptAsked};
 
 /// A record with its place in the log.
@@ -143,6 +148,20 @@ records! {
     Compacted = "compacted",
     /// The conversation was taken back to before a person's message.
     Rewound = "rewound",
+    /// RS-16: a message waits for its turn.
+    InboxQueued = "inbox_queued",
+    /// A waiting message was changed.
+    InboxEdited = "inbox_edited",
+    /// A waiting message has another place.
+    InboxMoved = "inbox_moved",
+    /// A waiting message was given up.
+    InboxDeleted = "inbox_deleted",
+    /// The message of a turn that never began waits again.
+    InboxReturned = "inbox_returned",
+    /// The queue stands still.
+    InboxPaused = "inbox_paused",
+    /// The queue goes on.
+    InboxResumed = "inbox_resumed",
     /// A host opened the log and found something open.
     Restarted = "restarted",
     /// TR-48: a failed batch was cut off.
@@ -195,16 +214,31 @@ pub struct SystemPrompt {
     pub text: String,
 }
 
-/// A message of a person.
+/// A message of a person. It is also what takes an item out of the queue (RS-16).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UserMessage {
-    /// The turn that it starts.
+    /// The turn that it starts, or the running one that it came into.
     pub turn_id: String,
     /// Text.
     pub text: String,
     /// The client's key, one namespace with idempotency keys (RS-16); empty when none was given.
     pub submission_id: String,
+    /// The item that came into the turn while it ran; empty for a message that starts its turn, and
+    /// whose item has the turn's id.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub steer_item: String,
+}
+
+impl UserMessage {
+    /// Id of the item that this message was, if it waited.
+    pub fn item_id(&self) -> &str {
+        if self.steer_item.is_empty() {
+            &self.turn_id
+        } else {
+            &self.steer_item
+        }
+    }
 }
 
 /// The turn's loop began.

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::inbox::Inbox;
 use super::record::{
     AssistantMessage, Entry, FileCheckpoint, PromptAsked, ProposedCall, ResultSource,
     SessionCreated, ToolResult, TurnEnded, Usage,
@@ -15,6 +16,7 @@ use crate::recovery::lifecycle::AttemptState;
 
 mod fold;
 mod history;
+mod inbox;
 
 pub use history::{Kept, Sight};
 
@@ -206,10 +208,11 @@ pub struct Session {
     pub unknown_kinds: BTreeSet<String>,
     /// Last record for which a summary stands in a model's view; 0 without one.
     pub compacted_upto: u64,
+    /// What waits for its turn, and what became of every key (RS-16).
+    pub inbox: Inbox,
     calls: HashMap<String, Call>,
     attempts: BTreeMap<String, Attempt>,
     order: Vec<String>,
-    submissions: HashMap<String, (String, String)>,
 }
 
 impl Session {
@@ -248,11 +251,6 @@ impl Session {
     pub fn is_retry(&self, attempt_id: &str) -> bool {
         self.attempt(attempt_id)
             .is_some_and(|attempt| attempt.retry_of.is_some())
-    }
-
-    /// Turn and text of a submission (RS-16).
-    pub fn submission(&self, key: &str) -> Option<&(String, String)> {
-        self.submissions.get(key)
     }
 
     /// The turn that is not ended.

@@ -66,6 +66,7 @@ impl Log {
             turn_id: turn_id.to_owned(),
             text: format!("message of {turn_id}"),
             submission_id: String::new(),
+            steer_item: String::new(),
         });
         self.add(TurnStarted {
             turn_id: turn_id.to_owned(),

@@ -9,6 +9,7 @@ mod display;
 mod fold;
 mod history;
 mod identity;
+mod inbox;
 mod log;
 mod model;
 mod next;

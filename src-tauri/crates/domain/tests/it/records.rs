@@ -51,6 +51,7 @@ fn one_of_each() -> Vec<Record> {
             turn_id: "t1".to_owned(),
             text: ODD.to_owned(),
             submission_id: "k".to_owned(),
+            steer_item: String::new(),
         }
         .into(),
         TurnStarted {
@@ -197,6 +198,41 @@ fn one_of_each() -> Vec<Record> {
             reason: ODD.to_owned(),
         }
         .into(),
+        InboxQueued {
+            item_id: "i1".to_owned(),
+            key: "k2".to_owned(),
+            text: ODD.to_owned(),
+            intent: Intent::Steer,
+        }
+        .into(),
+        InboxEdited {
+            item_id: "i1".to_owned(),
+            text: Some(ODD.to_owned()),
+            intent: Some(Intent::Followup),
+        }
+        .into(),
+        InboxMoved {
+            item_id: "i1".to_owned(),
+            position: 2,
+        }
+        .into(),
+        InboxDeleted {
+            item_id: "i1".to_owned(),
+        }
+        .into(),
+        InboxReturned {
+            turn_id: "t1".to_owned(),
+        }
+        .into(),
+        InboxPaused {
+            recovered: true,
+            reason: "host_restarted".to_owned(),
+        }
+        .into(),
+        InboxResumed {
+            reason: "person".to_owned(),
+        }
+        .into(),
         Restarted {
             boot_id: "boot".to_owned(),
             attempts: vec!["a".to_owned()],
@@ -247,7 +283,7 @@ fn tr_45_a_known_kind_that_does_not_fit_is_kept_as_it_is() {
             json!([1]),
             json!({"attempt_id": {}, "turn_id": [], "text": 1,
             "identity": 1, "prompt_id": 1, "result": 1, "session_id": 1, "title": 1,
-            "not_started": 1, "boot_id": 1, "summary": 1, "to_seq": "x"}),
+            "not_started": 1, "boot_id": 1, "summary": 1, "to_seq": "x", "item_id": 1, "reason": 1}),
         ] {
             // A struct of which every field has a default also reads from an array.
             let record = Record::parse(kind, &payload.to_string());

@@ -46,29 +46,7 @@ impl Session {
                 self.system_prompt
                     .get_or_insert_with(|| prompt.text.clone());
             }
-            Record::UserMessage(message) => {
-                self.prompt_closed();
-                if !message.submission_id.is_empty() {
-                    self.submissions.insert(
-                        message.submission_id.clone(),
-                        (message.turn_id.clone(), message.text.clone()),
-                    );
-                }
-                self.turn = Some(Turn {
-                    id: message.turn_id.clone(),
-                    started: false,
-                    continuation: false,
-                    started_seq: 0,
-                    ended: None,
-                    steps: 0,
-                });
-                self.items.push(Item::User {
-                    seq: entry.seq,
-                    at: entry.at,
-                    turn_id: message.turn_id.clone(),
-                    text: message.text.clone(),
-                });
-            }
+            Record::UserMessage(message) => self.said(entry, message),
             Record::TurnStarted(started) => {
                 if let Some(turn) = self.turn_mut(&started.turn_id) {
                     turn.started = true;
@@ -141,6 +119,13 @@ impl Session {
             Record::TurnEnded(ended) => self.turn_ended(ended),
             Record::Compacted(compacted) => self.compacted(entry, compacted),
             Record::Rewound(rewound) => self.rewound(entry, rewound),
+            Record::InboxQueued(queued) => self.inbox.queued(entry.seq, entry.at, queued),
+            Record::InboxEdited(edited) => self.inbox.edited(entry.seq, edited),
+            Record::InboxMoved(moved) => self.inbox.moved(entry.seq, moved),
+            Record::InboxDeleted(deleted) => self.inbox.deleted(entry.seq, deleted),
+            Record::InboxReturned(returned) => self.returned(entry, returned),
+            Record::InboxPaused(paused) => self.inbox.paused(entry.seq, paused),
+            Record::InboxResumed(_) => self.inbox.resumed(entry.seq),
             Record::Restarted(restarted) => {
                 for id in &restarted.attempts {
                     if let Some(attempt) = self.attempts.get_mut(id) {
@@ -176,7 +161,7 @@ impl Session {
         }
     }
 
-    fn turn_mut(&mut self, turn_id: &str) -> Option<&mut Turn> {
+    pub(super) fn turn_mut(&mut self, turn_id: &str) -> Option<&mut Turn> {
         self.turn.as_mut().filter(|turn| turn.id == turn_id)
     }
 

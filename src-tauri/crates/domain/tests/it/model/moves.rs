@@ -382,6 +382,7 @@ fn message(world: &World, found: &mut Moves) {
             turn_id: turn_id.clone(),
             text: "continue".to_owned(),
             submission_id: String::new(),
+            steer_item: String::new(),
         }
         .into(),
     );
