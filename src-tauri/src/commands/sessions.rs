@@ -6,6 +6,9 @@ use holdfast_api::app::{
 };
 use holdfast_api::desktop::{OpenSession, SessionChange, TabView};
 use holdfast_api::history::{CompactionStarted, RewindReply};
+use holdfast_api::inbox::{
+    Enqueued, InboxReceipt, InboxView, TabEditItem, TabEnqueue, TabItem, TabKey, TabMoveItem,
+};
 use holdfast_api::session::{Job, PendingPrompt, SessionsPage, SessionsQuery, Submitted};
 use holdfast_api::transcript::{DiffReply, OutputPage, TranscriptPage, TranscriptSnapshot};
 
@@ -20,6 +23,22 @@ commands! {
     delete_session(OpenSession) -> Nothing;
     /// A message; durable when answered.
     submit(TabSubmit) -> Submitted;
+    /// What waits for its turn.
+    inbox(Tab) -> InboxView;
+    /// What became of the message of a key, submitted or queued.
+    inbox_receipt(TabKey) -> InboxReceipt;
+    /// A message that waits for its turn, or begins it; durable when answered.
+    enqueue(TabEnqueue) -> Enqueued;
+    /// Another text for what waits, or sooner.
+    edit_item(TabEditItem) -> Nothing;
+    /// Gives up what waits.
+    delete_item(TabItem) -> Nothing;
+    /// Another place for what waits.
+    move_item(TabMoveItem) -> Nothing;
+    /// Nothing that waits runs until it is resumed.
+    pause_inbox(Tab) -> Nothing;
+    /// What waits runs again.
+    resume_inbox(Tab) -> Nothing;
     /// Stop.
     cancel(TabCancel) -> CancelReply;
     /// Asks the model for a summary, which then stands in place of the conversation so far.

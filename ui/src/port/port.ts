@@ -25,6 +25,14 @@ export const OPERATIONS = [
   'change_session',
   'delete_session',
   'submit',
+  'inbox',
+  'inbox_receipt',
+  'enqueue',
+  'edit_item',
+  'delete_item',
+  'move_item',
+  'pause_inbox',
+  'resume_inbox',
   'cancel',
   'compact',
   'rewind',
@@ -67,6 +75,14 @@ export interface Operations {
   changeSession(request: wire.SessionChange): Promise<wire.Nothing>;
   deleteSession(request: wire.OpenSession): Promise<wire.Nothing>;
   submit(request: wire.TabSubmit): Promise<wire.Submitted>;
+  inbox(request: wire.Tab): Promise<wire.InboxView>;
+  inboxReceipt(request: wire.TabKey): Promise<wire.InboxReceipt>;
+  enqueue(request: wire.TabEnqueue): Promise<wire.Enqueued>;
+  editItem(request: wire.TabEditItem): Promise<wire.Nothing>;
+  deleteItem(request: wire.TabItem): Promise<wire.Nothing>;
+  moveItem(request: wire.TabMoveItem): Promise<wire.Nothing>;
+  pauseInbox(request: wire.Tab): Promise<wire.Nothing>;
+  resumeInbox(request: wire.Tab): Promise<wire.Nothing>;
   cancel(request: wire.TabCancel): Promise<wire.CancelReply>;
   compact(request: wire.Tab): Promise<wire.CompactionStarted>;
   rewind(request: wire.TabRewind): Promise<wire.RewindReply>;

@@ -103,6 +103,19 @@ pub enum Event {
         /// Allowed; false also when it was closed.
         allow: bool,
     },
+    /// The queue is another one: read it anew (`GET /inbox`).
+    InboxChanged {
+        /// See [`crate::inbox::InboxView`].
+        #[specta(type = f64)]
+        revision: u64,
+        /// Nothing of it runs until it is resumed.
+        paused: bool,
+        /// It is paused since a host found it at its start.
+        recovered: bool,
+        /// Messages that wait.
+        #[specta(type = f64)]
+        count: u64,
+    },
     /// A job began, was told to stop, or ended.
     JobChanged {
         /// Its id.

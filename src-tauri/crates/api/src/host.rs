@@ -5,6 +5,7 @@ use holdfast_domain::recovery::admission::ActionRequest;
 
 use crate::error::ApiError;
 use crate::history::{CompactionStarted, Rewind, RewindReply};
+use crate::inbox::{EditItem, Enqueue, Enqueued, InboxReceipt, InboxView, MoveItem};
 use crate::recovery::ToolRecoverySnapshot;
 use crate::session::{
     Approve, Cancel, CancelJob, Cancelled, CreateSession, CreatedSession, Job, PatchSession,
@@ -64,6 +65,28 @@ pub trait SessionHost: Send + Sync {
     async fn resume(&self, session_id: &str) -> Result<(), ApiError>;
     /// Answered when durable.
     async fn submit(&self, selector: &Selector, request: Submit) -> Result<Submitted, ApiError>;
+    /// RS-16: what waits.
+    async fn inbox(&self, selector: &Selector) -> Result<InboxView, ApiError>;
+    /// What became of the message of a key, submitted or queued.
+    async fn inbox_receipt(&self, selector: &Selector, key: &str)
+    -> Result<InboxReceipt, ApiError>;
+    /// Answered when durable. Begins at once where nothing is in its way.
+    async fn enqueue(&self, selector: &Selector, request: Enqueue) -> Result<Enqueued, ApiError>;
+    /// Another text, or sooner.
+    async fn edit_item(
+        &self,
+        selector: &Selector,
+        item_id: &str,
+        edit: EditItem,
+    ) -> Result<(), ApiError>;
+    /// Given up; its key stays taken.
+    async fn delete_item(&self, selector: &Selector, item_id: &str) -> Result<(), ApiError>;
+    /// Another place.
+    async fn move_item(&self, selector: &Selector, request: MoveItem) -> Result<(), ApiError>;
+    /// Nothing of the queue runs until it is resumed.
+    async fn pause_inbox(&self, selector: &Selector) -> Result<(), ApiError>;
+    /// The queue goes on.
+    async fn resume_inbox(&self, selector: &Selector) -> Result<(), ApiError>;
     /// Answered at once.
     async fn cancel(&self, selector: &Selector, request: Cancel) -> Result<Cancelled, ApiError>;
     /// Asks the model for a summary, which then stands in place of the conversation so far.

@@ -59,6 +59,14 @@ operations! {
     delete_session    Delete "/sessions/{id}"       0;
     resume            Post   "/resume"              SMALL_BODY;
     submit            Post   "/submit"              MESSAGE_BODY;
+    inbox             Get    "/inbox"               0;
+    inbox_receipt     Get    "/inbox/receipt"       0;
+    enqueue           Post   "/inbox/items"         MESSAGE_BODY;
+    edit_item         Patch  "/inbox/items/{id}"    MESSAGE_BODY;
+    delete_item       Delete "/inbox/items/{id}"    0;
+    move_item         Post   "/inbox/move"          SMALL_BODY;
+    pause_inbox       Post   "/inbox/pause"         SMALL_BODY;
+    resume_inbox      Post   "/inbox/resume"        SMALL_BODY;
     cancel            Post   "/cancel"              SMALL_BODY;
     compact           Post   "/compact"             SMALL_BODY;
     rewind            Post   "/rewind"              SMALL_BODY;

@@ -10,6 +10,8 @@ mod ends;
 mod guard;
 mod halt;
 mod history;
+mod inbox;
+mod input;
 mod jobs;
 mod live;
 pub(crate) mod message;
@@ -124,6 +126,8 @@ pub(crate) struct Actor {
     outputs: BTreeMap<String, String>,
     prepared: BTreeMap<String, Prepared>,
     last_error: Option<LastError>,
+    /// What waits could not be begun or paused in the log: it stands still until it is resumed.
+    queue_held: bool,
     /// The latest turn's end could not be stored; it counts as ended all the same.
     unstored_end: Option<String>,
     /// Real outcomes that could not be stored yet; they come first once storage works again.
@@ -175,6 +179,7 @@ impl Actor {
             outputs: BTreeMap::new(),
             prepared: BTreeMap::new(),
             last_error: None,
+            queue_held: false,
             unstored_end: None,
             unstored: Vec::new(),
             condition,
@@ -313,7 +318,8 @@ impl Actor {
         Sample {
             closed: self.closed,
             running: self.running.is_some() && !self.finishing,
-            finishing: self.finishing,
+            // What waits begins now: nobody is told "idle" in between (RS-16).
+            finishing: self.finishing || self.ready().is_some(),
             cancelling: self
                 .running
                 .as_ref()
@@ -325,6 +331,7 @@ impl Actor {
             turn_event_seq: session.last_seq,
             background_jobs: self.jobs.len() as u64,
             unresolved: session.unresolved(&self.in_flight()),
+            queue_paused: self.is_queue_paused() && !session.inbox.items().is_empty(),
         }
     }
 

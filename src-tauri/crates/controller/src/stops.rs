@@ -6,6 +6,10 @@
 pub enum StopPoint {
     /// A submit is durable and not answered yet.
     SubmitDurable,
+    /// A message waits durably; nobody was told.
+    ItemDurable,
+    /// A message left the queue as its turn's; nothing else of that turn is stored.
+    NextDurable,
     /// Receipt and start record are durable; nothing runs yet.
     StartDurable,
     /// A tool ended; its result is not stored.
@@ -33,6 +37,8 @@ impl StopPoint {
     pub fn name(self) -> &'static str {
         match self {
             Self::SubmitDurable => "submit_durable",
+            Self::ItemDurable => "item_durable",
+            Self::NextDurable => "next_durable",
             Self::StartDurable => "start_durable",
             Self::ToolEnded => "tool_ended",
             Self::ResultDurable => "result_durable",

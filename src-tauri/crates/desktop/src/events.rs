@@ -118,6 +118,7 @@ impl Events {
                 | Event::ToolResult { .. }
                 | Event::ApprovalRequest { .. }
                 | Event::PromptAnswered { .. }
+                | Event::InboxChanged { .. }
                 | Event::JobChanged { .. }
                 | Event::Retrying { .. }
                 | Event::Notice { .. }

@@ -3,6 +3,8 @@
 //! Guarantees: a tab is looked up at the moment of the request, and what was read for it is handed
 //! out only if the tab still shows the same session; what a person left is stored before the reply.
 
+mod queue;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -17,6 +19,9 @@ use holdfast_api::desktop::{
 };
 use holdfast_api::history::{CompactionStarted, Rewind, RewindReply};
 use holdfast_api::host::Selector;
+use holdfast_api::inbox::{
+    Enqueued, InboxReceipt, InboxView, TabEditItem, TabEnqueue, TabItem, TabKey, TabMoveItem,
+};
 use holdfast_api::recovery::ToolRecoverySnapshot;
 use holdfast_api::session::{
     Approve, Cancel, CancelJob, Cancelled, CreateSession, Job, PatchSession, PendingPrompt,
@@ -297,19 +302,48 @@ impl App for Desktop {
             submission_id: Some(request.submission_id).filter(|key| !key.is_empty()),
         };
         let submitted = self.inner.host.submit(&bound.selector(), submit).await?;
-        // RS-16: accepted, so the draft of the same words is cleared.
-        let cleared = self.inner.shelf.change(|remembered| {
-            remembered
-                .tab_mut(&bound.tab_id)
-                .filter(|tab| tab.generation == bound.generation)
-                .filter(|tab| !tab.draft.is_empty() && tab.draft.trim() == request.input.trim())
-                .map(|tab| tab.draft.clear())
-                .is_some()
-        });
-        if cleared && let Err(error) = self.inner.shelf.save().await {
-            self.inner.tell("", error.code(), &error.to_string());
-        }
+        self.inner.clear_draft(&bound, &request.input).await;
         Ok(submitted)
+    }
+
+    async fn inbox(&self, tab: Tab) -> Result<InboxView, ApiError> {
+        let bound = self.inner.bound(&tab.tab_id)?;
+        let inbox = self.inner.host.inbox(&bound.selector()).await?;
+        self.inner.still(&bound, inbox)
+    }
+
+    async fn inbox_receipt(&self, request: TabKey) -> Result<InboxReceipt, ApiError> {
+        let bound = self.inner.bound(&request.tab_id)?;
+        let host = &self.inner.host;
+        host.inbox_receipt(&bound.selector(), &request.key).await
+    }
+
+    async fn enqueue(&self, request: TabEnqueue) -> Result<Enqueued, ApiError> {
+        self.inner.enqueue(request).await
+    }
+
+    async fn edit_item(&self, request: TabEditItem) -> Result<Nothing, ApiError> {
+        self.inner.edit_item(request).await
+    }
+
+    async fn delete_item(&self, request: TabItem) -> Result<Nothing, ApiError> {
+        self.inner.delete_item(request).await
+    }
+
+    async fn move_item(&self, request: TabMoveItem) -> Result<Nothing, ApiError> {
+        self.inner.move_item(request).await
+    }
+
+    async fn pause_inbox(&self, tab: Tab) -> Result<Nothing, ApiError> {
+        let bound = self.inner.bound(&tab.tab_id)?;
+        self.inner.host.pause_inbox(&bound.selector()).await?;
+        Ok(Nothing {})
+    }
+
+    async fn resume_inbox(&self, tab: Tab) -> Result<Nothing, ApiError> {
+        let bound = self.inner.bound(&tab.tab_id)?;
+        self.inner.host.resume_inbox(&bound.selector()).await?;
+        Ok(Nothing {})
     }
 
     async fn cancel(&self, request: TabCancel) -> Result<CancelReply, ApiError> {

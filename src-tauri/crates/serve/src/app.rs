@@ -59,7 +59,7 @@ pub fn path_of(name: &str) -> String {
 /// Largest body, in bytes; as that of the host's operation that it becomes.
 fn body_limit(name: &str) -> usize {
     match name {
-        "submit" | "save_draft" => MESSAGE_BODY,
+        "submit" | "enqueue" | "edit_item" | "save_draft" => MESSAGE_BODY,
         "resolve_tool_recovery_for_tab" => RECOVERY_BODY,
         _ => SMALL_BODY,
     }

@@ -1,6 +1,7 @@
 //! One handler for each operation of the table; each only reads its request and calls the host.
 
 mod input;
+mod queue;
 
 use std::sync::Arc;
 
@@ -70,6 +71,14 @@ fn handler(operation: &Operation) -> Option<MethodRouter<Hosted>> {
         "delete_session" => delete(delete_session),
         "resume" => post(resume),
         "submit" => post(submit),
+        "inbox" => get(queue::inbox),
+        "inbox_receipt" => get(queue::inbox_receipt),
+        "enqueue" => post(queue::enqueue),
+        "edit_item" => patch(queue::edit_item),
+        "delete_item" => delete(queue::delete_item),
+        "move_item" => post(queue::move_item),
+        "pause_inbox" => post(queue::pause_inbox),
+        "resume_inbox" => post(queue::resume_inbox),
         "cancel" => post(cancel),
         "compact" => post(compact),
         "rewind" => post(rewind),

@@ -5,7 +5,7 @@ use holdfast_api::event::Event;
 use holdfast_api::session::{Job, PatchSession, PendingPrompt, Status, session_path};
 use holdfast_domain::transcript::record::SettingsChanged;
 
-use super::message::Command;
+use super::message::{Command, QueueChange};
 use super::{Actor, views};
 use crate::config::Mode;
 use crate::store::api_error;
@@ -18,6 +18,25 @@ impl Actor {
                 let _ = reply.send(Ok(self.status()));
             }
             Command::Submit(request, reply) => self.submit(request, reply).await,
+            Command::Inbox(reply) => {
+                let _ = reply.send(Ok(self.inbox_view()));
+            }
+            Command::Receipt(key, reply) => {
+                let _ = reply.send(self.inbox_receipt(&key));
+            }
+            Command::Enqueue(request, reply) => self.enqueue(request, reply).await,
+            Command::Queue(change, reply) => {
+                let changed = match change {
+                    QueueChange::Edit(id, edit) => self.edit_item(&id, edit).await,
+                    QueueChange::Delete(id) => self.delete_item(&id).await,
+                    QueueChange::Move(request) => self.move_item(request).await,
+                    QueueChange::Pause => self.pause_queue().await,
+                    QueueChange::Resume => self.resume_queue().await,
+                };
+                // The state is committed before the answer, so that both agree at once.
+                self.publish();
+                let _ = reply.send(changed);
+            }
             Command::Compact(reply) => self.compact(reply).await,
             Command::Rewind(request, reply) => {
                 let rewound = self.rewind(request).await;

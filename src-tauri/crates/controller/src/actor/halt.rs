@@ -5,7 +5,7 @@
 
 use holdfast_api::event::Event;
 use holdfast_api::session::LastError;
-use holdfast_domain::transcript::record::TurnEnded;
+use holdfast_domain::transcript::record::{Record, TurnEnded};
 use tokio_util::sync::CancellationToken;
 
 use super::Actor;
@@ -13,6 +13,14 @@ use super::Actor;
 impl Actor {
     /// Stop: the model's socket closes, running tools are told, questions close.
     pub(super) async fn stop_requested(&mut self) {
+        let question = self.store.session.prompt.is_some();
+        let stops = self
+            .running
+            .as_ref()
+            .map_or(question, |turn| turn.cancel.is_cancelled());
+        if stops && !self.closed {
+            self.pause_at_stop().await;
+        }
         if let Some(turn) = &mut self.running {
             if !turn.cancel.is_cancelled() {
                 return;
@@ -51,6 +59,15 @@ impl Actor {
         }
     }
 
+    /// A Stop means what waits, too; what comes behind it was meant to run.
+    async fn pause_at_stop(&mut self) {
+        let Some(paused) = self.pause_of("stopped") else {
+            return;
+        };
+        self.queue_held |= self.commit(vec![paused.into()], Vec::new()).await.is_err();
+        self.emit_inbox();
+    }
+
     /// Stop closes a question that outlived its turn.
     pub(super) fn arm_for_prompt(&self) {
         match &self.store.session.prompt {
@@ -82,7 +99,11 @@ impl Actor {
             code: code.to_owned(),
             message: message.to_owned(),
         };
-        let stored = self.commit_evidence(vec![ended.into()]).await;
+        let mut records: Vec<Record> = vec![ended.into()];
+        let paused = self.pause_of("turn_failed").filter(|_| status == "failed");
+        let pauses = paused.is_some();
+        records.extend(paused.map(Record::from));
+        let stored = self.commit_evidence(records).await;
         let (status, code, message, seq) = match &stored {
             Ok(entries) => (
                 status,
@@ -115,6 +136,10 @@ impl Actor {
                 message,
             },
         );
+        if pauses {
+            self.queue_held |= stored.is_err();
+            self.emit_inbox();
+        }
         self.write_index();
     }
 

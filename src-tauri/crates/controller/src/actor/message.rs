@@ -2,6 +2,7 @@
 
 use holdfast_api::ApiError;
 use holdfast_api::history::{CompactionStarted, Rewind, RewindReply};
+use holdfast_api::inbox::{EditItem, Enqueue, Enqueued, InboxReceipt, InboxView, MoveItem};
 use holdfast_api::recovery::ToolRecoverySnapshot;
 use holdfast_api::session::{Approve, Job, PatchSession, PendingPrompt, Status, Submit, Submitted};
 use holdfast_api::transcript::{
@@ -64,10 +65,23 @@ pub(crate) enum JobNews {
     },
 }
 
+/// What a person does to what waits.
+pub(crate) enum QueueChange {
+    Edit(String, EditItem),
+    Delete(String),
+    Move(MoveItem),
+    Pause,
+    Resume,
+}
+
 /// What a client asks.
 pub(crate) enum Command {
     Status(Reply<Status>),
     Submit(Submit, Reply<Submitted>),
+    Inbox(Reply<InboxView>),
+    Receipt(String, Reply<InboxReceipt>),
+    Enqueue(Enqueue, Reply<Enqueued>),
+    Queue(QueueChange, Reply<()>),
     Compact(Reply<CompactionStarted>),
     Rewind(Rewind, Reply<RewindReply>),
     /// A copy of the session's log into the folder of that lease, while nothing is appended.

@@ -59,7 +59,10 @@ impl Actor {
         let findings = self.findings().await;
         let mut steps = plan(&self.store.session, &findings);
         if occasion == Occasion::Healed {
-            steps.retain(|step| self.is_due_without_restart(step));
+            let returns = steps
+                .iter()
+                .any(|step| matches!(step, RestartStep::Record(Record::InboxReturned(_))));
+            steps.retain(|step| self.is_due_without_restart(step, returns));
         }
         if !steps.is_empty() {
             pass(StopPoint::RecoveryBegun);
@@ -117,6 +120,10 @@ impl Actor {
                 self.watch_stragglers(attempt_id);
             }
         }
+        if occasion == Occasion::Opened {
+            // What was found waiting must not run by itself, whether or not that could be stored.
+            self.queue_held = self.store.session.inbox.needs_pause_after_restart();
+        }
         self.sweep();
         self.refresh_repeat().await;
         if self.running.is_none() {
@@ -125,7 +132,11 @@ impl Actor {
     }
 
     /// Without a restart, what this host owns is not open, and nothing was found again.
-    fn is_due_without_restart(&self, step: &RestartStep) -> bool {
+    fn is_due_without_restart(&self, step: &RestartStep, returns: bool) -> bool {
+        // A queue that this host knows stands still only for what comes back into it.
+        if matches!(step, RestartStep::Record(Record::InboxPaused(_))) {
+            return returns;
+        }
         if matches!(step, RestartStep::Record(Record::Restarted(_))) {
             return false;
         }

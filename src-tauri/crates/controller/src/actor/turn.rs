@@ -1,163 +1,23 @@
-//! The turn's loop: a message, and model requests.
+//! The turn's loop: its start, and model requests.
 
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use holdfast_api::ApiError;
 use holdfast_api::event::Event;
-use holdfast_api::session::{Submit, Submitted};
 use holdfast_api::transcript::LiveMessage;
 use holdfast_domain::recovery::identity::call_id;
 use holdfast_domain::transcript::next::{Next, next};
-use holdfast_domain::transcript::record::{
-    AssistantMessage, ProposedCall, Record, SystemPrompt, TurnStarted, Usage, UserMessage,
-};
+use holdfast_domain::transcript::record::{AssistantMessage, ProposedCall, TurnStarted, Usage};
 use holdfast_domain::transcript::{notes, view};
 use holdfast_provider::{ModelClient, ModelEvent, ModelReply, ModelRequest, ProviderError};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::message::{Message, Reply};
+use super::message::Message;
 use super::{Actor, Running};
-use crate::prompt::system_prompt;
-use crate::stops::{StopPoint, pass};
-use crate::store::api_error;
-
-/// Largest message of a person, in bytes.
-pub(crate) const MAX_INPUT: usize = 4 * 1024 * 1024;
 
 impl Actor {
-    /// `POST /submit`: the answer means durable.
-    pub(super) async fn submit(&mut self, request: Submit, reply: Reply<Submitted>) {
-        match self.accept(request).await {
-            Ok((submitted, false)) => {
-                let _ = reply.send(Ok(submitted));
-            }
-            Ok((submitted, true)) => {
-                pass(StopPoint::SubmitDurable);
-                let turn_id = submitted.turn_id.clone();
-                // Whoever has the answer finds the session executing.
-                self.take_off(&turn_id);
-                let _ = reply.send(Ok(submitted));
-                self.begin(&turn_id, false).await;
-            }
-            Err(error) => {
-                let _ = reply.send(Err(error));
-            }
-        }
-    }
-
-    /// The stored message, and whether it is a new one.
-    async fn accept(&mut self, request: Submit) -> Result<(Submitted, bool), ApiError> {
-        let key = request.submission_id.unwrap_or_default();
-        if key.len() > 200 {
-            return Err(ApiError::bad_request(
-                "submission_id_invalid",
-                "submissionId is longer than 200 bytes; nothing was stored; use a shorter one",
-            ));
-        }
-        if request.input.trim().is_empty() {
-            return Err(ApiError::bad_request(
-                "input_empty",
-                "the message is empty; nothing was stored; write something",
-            ));
-        }
-        if request.input.len() > MAX_INPUT {
-            return Err(ApiError::new(
-                413,
-                "input_too_large",
-                format!("the message is larger than {MAX_INPUT} bytes; nothing was stored"),
-            ));
-        }
-        if let Some((turn_id, text)) = self.store.session.submission(&key) {
-            if *text != request.input {
-                return Err(ApiError::conflict(
-                    "idempotency_conflict",
-                    "this submissionId belongs to another message; nothing was stored; use a new \
-                     one",
-                ));
-            }
-            let submitted = Submitted {
-                turn_id: turn_id.clone(),
-                duplicate: true,
-            };
-            return Ok((submitted, false));
-        }
-        if self.running.is_some() && !self.closed {
-            return Err(ApiError::conflict(
-                "session_busy",
-                "a turn is running; the message was not stored; wait for its end or stop it, then \
-                 send it again",
-            ));
-        }
-        self.writable().await?;
-        // TR-51: a new message closes what waits; every earlier call gets its one result.
-        let closed_prompt = self.store.session.prompt.clone();
-        self.close_calls().await?;
-        if let Some(prompt) = closed_prompt.filter(|_| self.store.session.prompt.is_none()) {
-            self.switch.disarm();
-            self.emit_prompt_closed(&prompt);
-        }
-        let mut records: Vec<Record> = Vec::new();
-        if self.store.session.system_prompt.is_none() {
-            let workspace = std::path::Path::new(&self.store.session.header.workspace);
-            records.push(
-                SystemPrompt {
-                    text: system_prompt(workspace),
-                }
-                .into(),
-            );
-        }
-        let note = notes::host_note(&self.store.session);
-        records.extend(note.map(Record::from));
-        let turn_id = self.host.source.id();
-        records.push(
-            UserMessage {
-                turn_id: turn_id.clone(),
-                text: request.input,
-                submission_id: key,
-                steer_item: String::new(),
-            }
-            .into(),
-        );
-        let entries = self
-            .commit(records, Vec::new())
-            .await
-            .map_err(|error| api_error(&error))?;
-        self.emit_messages(&entries);
-        self.unstored_end = None;
-        self.last_error = None;
-        let submitted = Submitted {
-            turn_id,
-            duplicate: false,
-        };
-        Ok((submitted, true))
-    }
-
-    /// TR-15: gives every earlier call its one result. Told at once: what is closed stays so,
-    /// whatever becomes of that for which it is done.
-    pub(super) async fn close_calls(&mut self) -> Result<(), ApiError> {
-        let closings = notes::closings(&self.store.session);
-        if closings.is_empty() {
-            return Ok(());
-        }
-        let closed: Vec<String> = self
-            .store
-            .session
-            .unanswered()
-            .iter()
-            .map(|call| call.proposed.call_id.clone())
-            .collect();
-        self.commit(closings, Vec::new())
-            .await
-            .map_err(|error| api_error(&error))?;
-        for call in closed {
-            self.emit_result(&call, None);
-        }
-        Ok(())
-    }
-
     /// From here on the turn can be stopped and is shown as executing.
     pub(super) fn take_off(&mut self, turn_id: &str) {
         self.run_as(turn_id, None);
@@ -202,6 +62,9 @@ impl Actor {
     pub(super) async fn advance(&mut self) {
         loop {
             let Some(turn) = &self.running else {
+                if self.start_next().await {
+                    continue;
+                }
                 return;
             };
             if turn.retry {
@@ -234,7 +97,11 @@ impl Actor {
             let running = self.running_calls();
             let mutating = |call: &ProposedCall| self.host.is_mutating(call);
             match next(&self.store.session, &running, |call| !mutating(call)) {
-                Next::Model => self.ask_model().await,
+                Next::Model => {
+                    if self.take_in_steers().await {
+                        self.ask_model().await;
+                    }
+                }
                 Next::Calls(ids) => self.take_up(&ids).await,
                 Next::Synthetic(id) => self.answer_unknown(&id).await,
                 Next::Wait => return,

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use holdfast_api::ApiError;
 use holdfast_api::history::{CompactionStarted, Rewind, RewindReply};
 use holdfast_api::host::{Selector, SessionHost};
+use holdfast_api::inbox::{EditItem, Enqueue, Enqueued, InboxReceipt, InboxView, MoveItem};
 use holdfast_api::recovery::ToolRecoverySnapshot;
 use holdfast_api::session::{
     Approve, Cancel, CancelJob, Cancelled, CreateSession, CreatedSession, Job, PatchSession,
@@ -15,7 +16,7 @@ use holdfast_api::transcript::{
 use holdfast_domain::recovery::admission::ActionRequest;
 
 use super::Host;
-use crate::actor::message::Command;
+use crate::actor::message::{Command, QueueChange};
 
 #[async_trait]
 impl SessionHost for Host {
@@ -89,6 +90,57 @@ impl SessionHost for Host {
             .await?
             .ask(|reply| Command::Submit(request, reply))
             .await
+    }
+
+    async fn inbox(&self, selector: &Selector) -> Result<InboxView, ApiError> {
+        self.select(selector).await?.ask(Command::Inbox).await
+    }
+
+    async fn inbox_receipt(
+        &self,
+        selector: &Selector,
+        key: &str,
+    ) -> Result<InboxReceipt, ApiError> {
+        let key = key.to_owned();
+        self.select(selector)
+            .await?
+            .ask(|reply| Command::Receipt(key, reply))
+            .await
+    }
+
+    async fn enqueue(&self, selector: &Selector, request: Enqueue) -> Result<Enqueued, ApiError> {
+        self.select(selector)
+            .await?
+            .ask(|reply| Command::Enqueue(request, reply))
+            .await
+    }
+
+    async fn edit_item(
+        &self,
+        selector: &Selector,
+        item_id: &str,
+        edit: EditItem,
+    ) -> Result<(), ApiError> {
+        let change = QueueChange::Edit(item_id.to_owned(), edit);
+        self.change_queue(selector, change).await
+    }
+
+    async fn delete_item(&self, selector: &Selector, item_id: &str) -> Result<(), ApiError> {
+        let change = QueueChange::Delete(item_id.to_owned());
+        self.change_queue(selector, change).await
+    }
+
+    async fn move_item(&self, selector: &Selector, request: MoveItem) -> Result<(), ApiError> {
+        self.change_queue(selector, QueueChange::Move(request))
+            .await
+    }
+
+    async fn pause_inbox(&self, selector: &Selector) -> Result<(), ApiError> {
+        self.change_queue(selector, QueueChange::Pause).await
+    }
+
+    async fn resume_inbox(&self, selector: &Selector) -> Result<(), ApiError> {
+        self.change_queue(selector, QueueChange::Resume).await
     }
 
     async fn cancel(&self, selector: &Selector, request: Cancel) -> Result<Cancelled, ApiError> {
@@ -174,6 +226,15 @@ impl SessionHost for Host {
         self.select(selector)
             .await?
             .ask(|reply| Command::CancelJob(request.id, reply))
+            .await
+    }
+}
+
+impl Host {
+    async fn change_queue(&self, selector: &Selector, change: QueueChange) -> Result<(), ApiError> {
+        self.select(selector)
+            .await?
+            .ask(|reply| Command::Queue(change, reply))
             .await
     }
 }

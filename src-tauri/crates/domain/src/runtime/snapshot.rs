@@ -164,6 +164,8 @@ pub struct Sample {
     pub background_jobs: u64,
     /// Attempts behind the barrier.
     pub unresolved: u64,
+    /// Messages wait, and none of them runs until a person resumes.
+    pub queue_paused: bool,
 }
 
 /// RS-09: the snapshot that a sample means, without epoch and revision.
@@ -205,6 +207,8 @@ pub fn derive(sample: &Sample) -> RuntimeState {
         unresolved: sample.unresolved,
         outcome: if turn_status == TurnStatus::Failed {
             Outcome::Error
+        } else if sample.queue_paused {
+            Outcome::Paused
         } else {
             Outcome::None
         },

@@ -113,9 +113,11 @@ impl Inbox {
         self.keys.get(key)
     }
 
-    /// What runs next.
+    /// What runs next. In a paused queue that is what a person wants at once in spite of the pause.
     pub fn next(&self) -> Option<&QueuedItem> {
-        self.items.first().filter(|_| !self.paused)
+        self.items
+            .first()
+            .filter(|item| !self.paused || item.intent == Intent::Steer)
     }
 
     /// What goes into a running turn when its model is asked once more.
@@ -192,6 +194,10 @@ impl Inbox {
 
     pub(super) fn paused(&mut self, seq: u64, paused: &InboxPaused) {
         self.paused = true;
+        // A pause means all that waits.
+        for item in &mut self.items {
+            item.intent = Intent::Followup;
+        }
         self.by_person |= paused.reason == InboxPaused::BY_PERSON;
         self.recovered |= paused.recovered;
         self.reason.clone_from(&paused.reason);

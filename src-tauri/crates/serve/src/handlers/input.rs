@@ -46,6 +46,21 @@ pub(crate) struct OutputQuery {
     pub(crate) offset: u64,
 }
 
+/// The message of a key.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyQuery {
+    #[serde(default)]
+    session: Option<String>,
+    pub(crate) key: String,
+}
+
+impl SelectsSession for KeyQuery {
+    fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+}
+
 impl SelectsSession for SessionQuery {
     fn session(&self) -> Option<&str> {
         self.session.as_deref()

@@ -69,13 +69,14 @@ pub struct InboxReturned {
     pub turn_id: String,
 }
 
-/// Nothing of the queue runs until it is resumed.
+/// Nothing that waits now runs until the queue is resumed, and nothing of what comes behind it but
+/// what a person wants at once.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InboxPaused {
     /// A host found the queue at its start.
     pub recovered: bool,
-    /// `person`, `host_restarted` or `turn_failed`.
+    /// `person`, `host_restarted`, `stopped` or `turn_failed`.
     pub reason: String,
 }
 
