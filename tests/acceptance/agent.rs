@@ -5,6 +5,7 @@ mod calls;
 mod command_line;
 mod disk;
 mod holding;
+mod inbox;
 mod jobs;
 mod modes;
 mod prefix;

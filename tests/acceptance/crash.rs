@@ -9,6 +9,7 @@ mod barrier;
 mod commands;
 mod cuts;
 mod holder;
+mod inbox;
 mod kills;
 #[cfg(target_os = "linux")]
 mod leftovers;

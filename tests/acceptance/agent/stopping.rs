@@ -264,35 +264,6 @@ async fn many_stops_are_one() {
     assert_eq!(results, 1);
 }
 
-#[tokio::test]
-async fn c15_two_windows_that_send_at_once_make_one_history() {
-    let scene = Scene::new("full").await;
-    scene.model.push(Step::text("one answer").held("end"));
-    let (first, second) = tokio::join!(
-        scene.post("/submit", json!({ "input": "left" })),
-        scene.post("/submit", json!({ "input": "right" }))
-    );
-    let mut answers = [first, second];
-    answers.sort_by_key(|(status, _)| *status);
-    assert_eq!(answers[0].0, 202);
-    assert_eq!(answers[1].0, 409);
-    assert_eq!(answers[1].1["code"], "session_busy");
-    scene.model.release("end");
-    scene.ended(answers[0].1["turnId"].as_str().unwrap()).await;
-    let items = scene.items().await;
-    let kinds: Vec<&str> = items
-        .iter()
-        .map(|item| item["kind"].as_str().unwrap())
-        .collect();
-    assert_eq!(kinds, ["user", "assistant"]);
-    let other = scene
-        .host
-        .client()
-        .get_ok(&scene.path("/transcript/page"))
-        .await;
-    assert_eq!(other["items"][0], items[1], "both see the same");
-}
-
 #[cfg(unix)]
 #[tokio::test]
 async fn c03_a_stopped_commit_may_have_happened_and_a_look_shows_that_it_did() {

@@ -197,6 +197,12 @@ impl Stage {
         self.post_unheard("/submit", body);
     }
 
+    /// `POST /inbox/items` whose answer nobody waits for.
+    pub(crate) fn enqueue_unheard(&self, input: &str, key: &str) {
+        let body = json!({ "input": input, "idempotencyKey": key });
+        self.post_unheard("/inbox/items", &body);
+    }
+
     /// "Allow, once" whose answer nobody waits for.
     pub(crate) fn answer_unheard(&self, prompt: &Value) {
         self.post_unheard("/approve", &answer_to(prompt, true));

@@ -54,13 +54,16 @@ async fn rs_16_a_message_that_was_answered_with_202_survives_a_kill_at_once() {
     stage.model.release("never");
     stage.restart();
     stage.check_surfaces(&INTERRUPTED).await;
-    check_repeated(&mut stage, &body, "keep this").await;
+    // Its turn had begun, or it had not: then the message waits.
+    let waits = stage.get("/inbox").await["items"].as_array().unwrap().len();
+    assert_eq!(waits + stage.transcript().await.len(), 1);
+    check_repeated(&mut stage, &body, waits == 1).await;
     let (_, again) = stage.post("/submit", &body).await;
     assert_eq!(again["turnId"], first["turnId"]);
 }
 
 #[tokio::test]
-async fn rs_16_a_durable_message_whose_answer_was_lost_is_there_once() {
+async fn rs_16_a_durable_message_whose_turn_had_not_begun_waits_and_is_there_once() {
     let mut stage = Stage::new("full", vec![]).await;
     stage.restart_stopping_at("submit_durable", 1);
     let body = json!({ "input": "keep this", "submissionId": "key-1" });
@@ -70,7 +73,14 @@ async fn rs_16_a_durable_message_whose_answer_was_lost_is_there_once() {
     stage.restart();
     stage.check_surfaces(&INTERRUPTED).await;
     assert_eq!(stage.model.request_count(), 0, "TR-16");
-    check_repeated(&mut stage, &body, "keep this").await;
+    let inbox = stage.get("/inbox").await;
+    assert_eq!(
+        (&inbox["paused"], &inbox["recovered"]),
+        (&json!(true), &json!(true))
+    );
+    assert_eq!(inbox["items"][0]["input"], "keep this");
+    assert_eq!(inbox["items"][0]["idempotencyKey"], "key-1");
+    check_repeated(&mut stage, &body, true).await;
     stage.check_command_line(&Expected {
         turn: "completed",
         ..INTERRUPTED
@@ -78,7 +88,7 @@ async fn rs_16_a_durable_message_whose_answer_was_lost_is_there_once() {
 }
 
 /// The same message again is the same message; it runs nothing.
-async fn check_repeated(stage: &mut Stage, body: &serde_json::Value, input: &str) {
+async fn check_repeated(stage: &mut Stage, body: &serde_json::Value, waits: bool) {
     let asked = stage.model.request_count();
     let (status, again) = stage.post("/submit", body).await;
     assert_eq!(
@@ -91,13 +101,25 @@ async fn check_repeated(stage: &mut Stage, body: &serde_json::Value, input: &str
     assert_eq!(status, 409, "{refused}");
     assert_eq!(refused["code"], "idempotency_conflict");
     stage.idle().await;
-    let items = stage.transcript().await;
-    assert_eq!(items.len(), 1, "{items:?}");
-    assert_eq!(items[0]["text"], input);
     assert_eq!(stage.model.request_count(), asked);
+    let input = text(&body["input"]);
+    if waits {
+        let (status, body) = stage.post("/inbox/resume", &json!({})).await;
+        assert_eq!(status, 204, "{body}");
+        stage
+            .until_status("its turn", |state| {
+                state["phase"] == "idle" && state["turnStatus"] == "completed"
+            })
+            .await;
+        assert_eq!(stage.get("/inbox").await["items"], json!([]));
+    }
+    let items = stage.transcript().await;
+    let users: Vec<_> = items.iter().filter(|item| item["kind"] == "user").collect();
+    assert_eq!(users.len(), 1, "{items:?}");
+    assert_eq!(users[0]["text"], input);
     stage.turn("go on").await;
-    assert_eq!(said(&checked(&stage.model)), [input, "go on"]);
-    assert_eq!(stage.count("user_message"), 2);
+    assert_eq!(said(&checked(&stage.model)), [input, "go on".to_owned()]);
+    assert_eq!(stage.count("inbox_returned"), usize::from(waits));
 }
 
 #[tokio::test]

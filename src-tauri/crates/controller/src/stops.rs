@@ -10,6 +10,8 @@ pub enum StopPoint {
     ItemDurable,
     /// A message left the queue as its turn's; nothing else of that turn is stored.
     NextDurable,
+    /// A turn is over and said to be finishing; its end is not stored.
+    TurnEnding,
     /// Receipt and start record are durable; nothing runs yet.
     StartDurable,
     /// A tool ended; its result is not stored.
@@ -39,6 +41,7 @@ impl StopPoint {
             Self::SubmitDurable => "submit_durable",
             Self::ItemDurable => "item_durable",
             Self::NextDurable => "next_durable",
+            Self::TurnEnding => "turn_ending",
             Self::StartDurable => "start_durable",
             Self::ToolEnded => "tool_ended",
             Self::ResultDurable => "result_durable",

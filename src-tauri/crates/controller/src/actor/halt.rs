@@ -9,6 +9,7 @@ use holdfast_domain::transcript::record::{Record, TurnEnded};
 use tokio_util::sync::CancellationToken;
 
 use super::Actor;
+use crate::stops::{StopPoint, pass};
 
 impl Actor {
     /// Stop: the model's socket closes, running tools are told, questions close.
@@ -93,6 +94,7 @@ impl Actor {
         self.finishing = true;
         self.arm_for_prompt();
         self.publish();
+        pass(StopPoint::TurnEnding);
         let ended = TurnEnded {
             turn_id: turn.turn_id.clone(),
             status: status.to_owned(),
