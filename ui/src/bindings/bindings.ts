@@ -134,6 +134,62 @@ export const commands = {
 	 */
 	submit: (request: TabSubmit) => __TAURI_INVOKE<Submitted>("submit", { request }),
 	/**
+	 *  What waits for its turn.
+	 * 
+	 *  # Errors
+	 *  As the operation says, with its code.
+	 */
+	inbox: (request: Tab) => __TAURI_INVOKE<InboxView>("inbox", { request }),
+	/**
+	 *  What became of the message of a key, submitted or queued.
+	 * 
+	 *  # Errors
+	 *  As the operation says, with its code.
+	 */
+	inboxReceipt: (request: TabKey) => __TAURI_INVOKE<InboxReceipt>("inbox_receipt", { request }),
+	/**
+	 *  A message that waits for its turn, or begins it; durable when answered.
+	 * 
+	 *  # Errors
+	 *  As the operation says, with its code.
+	 */
+	enqueue: (request: TabEnqueue) => __TAURI_INVOKE<Enqueued>("enqueue", { request }),
+	/**
+	 *  Another text for what waits, or sooner.
+	 * 
+	 *  # Errors
+	 *  As the operation says, with its code.
+	 */
+	editItem: (request: TabEditItem) => __TAURI_INVOKE<Nothing>("edit_item", { request }),
+	/**
+	 *  Gives up what waits.
+	 * 
+	 *  # Errors
+	 *  As the operation says, with its code.
+	 */
+	deleteItem: (request: TabItem) => __TAURI_INVOKE<Nothing>("delete_item", { request }),
+	/**
+	 *  Another place for what waits.
+	 * 
+	 *  # Errors
+	 *  As the operation says, with its code.
+	 */
+	moveItem: (request: TabMoveItem) => __TAURI_INVOKE<Nothing>("move_item", { request }),
+	/**
+	 *  Nothing that waits runs until it is resumed.
+	 * 
+	 *  # Errors
+	 *  As the operation says, with its code.
+	 */
+	pauseInbox: (request: Tab) => __TAURI_INVOKE<Nothing>("pause_inbox", { request }),
+	/**
+	 *  What waits runs again.
+	 * 
+	 *  # Errors
+	 *  As the operation says, with its code.
+	 */
+	resumeInbox: (request: Tab) => __TAURI_INVOKE<Nothing>("resume_inbox", { request }),
+	/**
 	 *  Stop.
 	 * 
 	 *  # Errors
@@ -444,6 +500,15 @@ export type DiffReply = {
 	diff: string,
 };
 
+/**  What became of a message at its acceptance. */
+export type Disposition = 
+/**  It waits. */
+"queued_followup" | 
+/**  The key was known already; nothing new was stored. */
+"idempotent_hit" | 
+/**  Nothing was in its way: its turn began. */
+"started";
+
 /**  A draft. */
 export type Draft = {
 	/**  Id of the tab. */
@@ -480,6 +545,16 @@ export type Earlier = {
 	exitCode: number | null,
 	/**  How it ended, as a sentence in English: never its arguments or its output. */
 	outcome: string,
+};
+
+/**  Reply to an enqueue: durable. */
+export type Enqueued = {
+	/**  The item; its turn has the same id. */
+	itemId: string,
+	/**  What became of it. */
+	disposition: Disposition,
+	/**  Its place, from 1; 0 for what does not wait. */
+	position: number,
 };
 
 /**  The body of an error reply. */
@@ -551,6 +626,16 @@ prompt: PendingPrompt } |
 promptId: string; 
 /**  Allowed; false also when it was closed. */
 allow: boolean } | 
+/**  The queue is another one: read it anew (`GET /inbox`). */
+{ kind: "inbox_changed"; 
+/**  See [`crate::inbox::InboxView`]. */
+revision: number; 
+/**  Nothing of it runs until it is resumed. */
+paused: boolean; 
+/**  It is paused since a host found it at its start. */
+recovered: boolean; 
+/**  Messages that wait. */
+count: number } | 
 /**  A job began, was told to stop, or ended. */
 { kind: "job_changed"; 
 /**  Its id. */
@@ -660,6 +745,57 @@ export type Identity = {
 	resource_scope: string,
 };
 
+/**  A message that waits. */
+export type InboxItem = {
+	/**  Its id; the turn that it begins has the same. */
+	itemId: string,
+	/**  The message as it stands. */
+	input: string,
+	/**  What the person wants of it. */
+	intent: Intent,
+	/**  Its place, from 1. */
+	position: number,
+	/**  Unix milliseconds at which it was accepted. */
+	queuedAt: number,
+	/**  The client's key; empty for a submitted message that had none. */
+	idempotencyKey: string,
+	/**  It was accepted as a turn's message, and the program ended before that turn began. */
+	recovered: boolean,
+};
+
+/**  `GET /inbox/receipt?key`: what became of the message of a key. */
+export type InboxReceipt = {
+	/**  The key. */
+	key: string,
+	/**  The item; of a submitted message, its turn. */
+	itemId: string,
+	/**  What became of it at its acceptance. */
+	disposition: Disposition,
+	/**  Where it is now. */
+	state: ReceiptState,
+	/**  The turn that has it; absent while it waits. */
+	turnId?: string | null,
+};
+
+/**  `GET /inbox`: what waits, in the order in which it will run. */
+export type InboxView = {
+	/**  Grows with each change; goes on across restarts. */
+	revision: number,
+	/**  Nothing of it runs until it is resumed. */
+	paused: boolean,
+	/**  It is paused since a host found it at its start. */
+	recovered: boolean,
+	/**
+	 *  Why it is paused: `person`, `host_restarted`, `stopped`, `turn_failed`, `storage_failed`;
+	 *  empty while it is not.
+	 */
+	reason: string,
+	/**  What waits. */
+	items: InboxItem[],
+	/**  How many may wait at once. */
+	capacity: number,
+};
+
 /**  TR-32: what an inspection found. */
 export type InspectionState = 
 /**  The effect is there. */
@@ -670,6 +806,13 @@ export type InspectionState =
 "absent_fenced" | 
 /**  Nothing is proven. */
 "unknown";
+
+/**  What a person wants of a message that can't begin its turn at once. */
+export type Intent = 
+/**  A turn of its own, behind what waits. */
+"followup" | 
+/**  Before all that waits, and into the turn that runs if its model is asked once more. */
+"steer";
 
 /**  `GET /jobs`: one process tree that outlives its call. */
 export type Job = {
@@ -888,6 +1031,17 @@ export type ProviderView = {
 	/**  A key is stored or in the environment. */
 	hasKey: boolean,
 };
+
+/**  Where the message of a key is. */
+export type ReceiptState = 
+/**  It waits. */
+"queued" | 
+/**  Its turn runs. */
+"running" | 
+/**  Its turn has ended, however. */
+"done" | 
+/**  A person gave it up. */
+"deleted";
 
 /**  RS-25. */
 export type RemoteTab = {
@@ -1197,12 +1351,62 @@ export type TabCancel = {
 	turnId: string,
 };
 
+/**  A change of an item in a tab; what is `null` stays. */
+export type TabEditItem = {
+	/**  Id of the tab. */
+	tabId: string,
+	/**  The item. */
+	itemId: string,
+	/**  The message from now on. */
+	input: string | null,
+	/**  `steer` has it sent as soon as possible, over a pause too. */
+	intent: Intent | null,
+};
+
+/**  A message in a tab that may have to wait. */
+export type TabEnqueue = {
+	/**  Id of the tab. */
+	tabId: string,
+	/**  The message. */
+	input: string,
+	/**  What the person wants of it. */
+	intent: Intent,
+	/**  The client's key, one namespace with those of `submit`. */
+	idempotencyKey: string,
+};
+
+/**  An item of a tab's queue. */
+export type TabItem = {
+	/**  Id of the tab. */
+	tabId: string,
+	/**  The item. */
+	itemId: string,
+};
+
 /**  A job of a tab's session. */
 export type TabJob = {
 	/**  Id of the tab. */
 	tabId: string,
 	/**  Id of the job. */
 	id: string,
+};
+
+/**  A key of a tab's session. */
+export type TabKey = {
+	/**  Id of the tab. */
+	tabId: string,
+	/**  The key. */
+	key: string,
+};
+
+/**  Another place for an item in a tab. */
+export type TabMoveItem = {
+	/**  Id of the tab. */
+	tabId: string,
+	/**  The item. */
+	itemId: string,
+	/**  Its place from now on, from 1. */
+	position: number,
 };
 
 /**  A page of a tab's transcript. */

@@ -15,6 +15,8 @@ export interface Scene {
   models: wire.ModelView[];
   providers: wire.ProviderView[];
   jobs: wire.Job[];
+  /** What waits, by tab; nothing without an entry. */
+  inboxes?: Record<string, wire.InboxView>;
   /** Frames to be sent by who made the port. */
   frames: wire.NumberedFrame[];
   /** Operations that are refused. */
@@ -25,6 +27,15 @@ export interface FakePort extends Port {
   readonly asked: { operation: Operation; request: unknown }[];
   send(event: wire.AppEvent): void;
 }
+
+const NOTHING_WAITS: wire.InboxView = {
+  revision: 0,
+  paused: false,
+  recovered: false,
+  reason: '',
+  items: [],
+  capacity: 64,
+};
 
 export function createFakePort(scene: Scene): FakePort {
   const asked: FakePort['asked'] = [];
@@ -61,6 +72,12 @@ export function createFakePort(scene: Scene): FakePort {
         return { items: [], before: null };
       case 'submit':
         return { turnId: 'turn', duplicate: false };
+      case 'inbox':
+        return scene.inboxes?.[tabId] ?? NOTHING_WAITS;
+      case 'inbox_receipt':
+        return { key: '', itemId: '', disposition: 'started', state: 'done', turnId: 'turn' };
+      case 'enqueue':
+        return { itemId: 'item', disposition: 'queued_followup', position: 1 };
       case 'compact':
         return { turnId: 'compaction' };
       case 'rewind':
@@ -90,6 +107,11 @@ export function createFakePort(scene: Scene): FakePort {
       case 'delete_session':
       case 'approve':
       case 'cancel_job':
+      case 'edit_item':
+      case 'delete_item':
+      case 'move_item':
+      case 'pause_inbox':
+      case 'resume_inbox':
         return {};
     }
   }

@@ -211,6 +211,7 @@ export class Assembly {
         this.ending = { status: frame.status, message: frame.message };
         break;
       case 'notice':
+      case 'inbox_changed':
       case 'job_changed':
       case 'session_changed':
       case 'runtime_state':
