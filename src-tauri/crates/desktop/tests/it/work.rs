@@ -1,8 +1,11 @@
 //! Sessions at work in several tabs: side by side, with questions, with recovery.
 
 use holdfast_api::App;
-use holdfast_api::app::{TabApprove, TabCancel, TabPage, TabSubmit};
+use holdfast_api::app::{Nothing, TabApprove, TabCancel, TabPage, TabSubmit};
 use holdfast_api::desktop::{ActiveTab, Draft, RuntimeStateProjection, TabView, TopicStatus};
+use holdfast_api::inbox::{
+    Intent, ReceiptState, TabEditItem, TabEnqueue, TabItem, TabKey, TabMoveItem,
+};
 use holdfast_testkit::Step;
 
 use crate::stage::{Stage, Stand, tab_of, topic, wait_for_projection};
@@ -195,5 +198,67 @@ async fn rs_18_a_session_at_rest_is_a_topic_after_a_restart() {
     let projection = stand.reach(&mut events, "the list", listed).await;
     assert!(projection.sessions.is_empty(), "nobody opened it");
     assert_eq!(topic(&projection, &tab).unwrap().title, "first words");
+    stand.quit().await;
+}
+
+#[tokio::test]
+async fn rs_16_a_tabs_queue_is_read_and_changed_and_clears_the_draft_of_what_it_took() {
+    let stage = Stage::new();
+    stage.left.push(Step::text("first").held("end"));
+    let stand = stage.start();
+    let tab = stand.tab(&stage.path("left"), "left/one", "ask").await;
+    let mut events = stand.app.events();
+    stand.app.submit(message(&tab, "run")).await.unwrap();
+    stage.left.wait_for_requests(1).await;
+    let draft = Draft {
+        tab_id: tab.tab_id.clone(),
+        text: "then this\n".to_owned(),
+    };
+    stand.app.save_draft(draft).await.unwrap();
+    let wanted = |input: &str| TabEnqueue {
+        tab_id: tab.tab_id.clone(),
+        input: input.to_owned(),
+        intent: Intent::Followup,
+        idempotency_key: format!("key of {input}"),
+    };
+    let first = stand.app.enqueue(wanted("then this")).await.unwrap();
+    let second = stand.app.enqueue(wanted("and this")).await.unwrap();
+    let layout = stand.app.get_layout(Nothing {}).await.unwrap();
+    assert_eq!(layout.tabs[0].draft, "");
+    let moved = TabMoveItem {
+        tab_id: tab.tab_id.clone(),
+        item_id: second.item_id.clone(),
+        position: 1,
+    };
+    stand.app.move_item(moved).await.unwrap();
+    let edited = TabEditItem {
+        tab_id: tab.tab_id.clone(),
+        item_id: second.item_id,
+        input: Some("and that".to_owned()),
+        intent: None,
+    };
+    stand.app.edit_item(edited).await.unwrap();
+    let inbox = stand.app.inbox(tab_of(&tab)).await.unwrap();
+    let waiting: Vec<&str> = inbox.items.iter().map(|item| item.input.as_str()).collect();
+    assert_eq!(waiting, ["and that", "then this"]);
+    stand.app.pause_inbox(tab_of(&tab)).await.unwrap();
+    let given_up = TabItem {
+        tab_id: tab.tab_id.clone(),
+        item_id: first.item_id,
+    };
+    stand.app.delete_item(given_up).await.unwrap();
+    let key = TabKey {
+        tab_id: tab.tab_id.clone(),
+        key: "key of then this".to_owned(),
+    };
+    let receipt = stand.app.inbox_receipt(key).await.unwrap();
+    assert_eq!(receipt.state, ReceiptState::Deleted);
+    stage.left.release("end");
+    stand.app.resume_inbox(tab_of(&tab)).await.unwrap();
+    wait_for_projection(&mut events, "the end", |projection| {
+        shows(projection, &tab, TopicStatus::Idle)
+    })
+    .await;
+    assert_eq!(texts(&stand, &tab).await[2], "and that");
     stand.quit().await;
 }

@@ -7,10 +7,10 @@ use futures_util::StreamExt;
 use holdfast_api::app::*;
 use holdfast_api::desktop::*;
 use holdfast_api::history::{CompactionStarted, RewindReply};
-use holdfast_api::operations::{MESSAGE_BODY, RECOVERY_BODY, SMALL_BODY};
 use holdfast_api::inbox::{
     Enqueued, InboxReceipt, InboxView, TabEditItem, TabEnqueue, TabItem, TabKey, TabMoveItem,
 };
+use holdfast_api::operations::{MESSAGE_BODY, RECOVERY_BODY, SMALL_BODY};
 use holdfast_api::recovery::ToolRecoverySnapshot;
 use holdfast_api::session::{Job, PendingPrompt, SessionsPage, SessionsQuery, Submitted};
 use holdfast_api::transcript::{DiffReply, OutputPage, TranscriptPage, TranscriptSnapshot};
