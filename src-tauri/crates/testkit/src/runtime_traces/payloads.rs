@@ -109,6 +109,7 @@ fn random_state(chance: &mut Chance) -> RuntimeState {
             turn_event_seq: chance.below(100) as u64,
             background_jobs: chance.below(3) as u64,
             unresolved: chance.below(3) as u64,
+            queue_paused: chance.percent(10),
         })
     }
 }
