@@ -160,6 +160,37 @@ async function finishing(stage, page) {
   );
 }
 
+/** A message that was queued waits while the queue is paused, and runs when it goes on. */
+async function queued(stage, page, { tabId, sessionId }, number) {
+  const gate = `queue-${number}`;
+  const done = (reply) => assert.equal(reply?.code, undefined, reply?.message);
+  await stage.model.push(
+    { text: ['A word ', 'and more.'], gate: { name: gate, after: 1 } },
+    { text: ['That was queued.'] },
+  );
+  await painted(page, { place: `${TAB} [role=img]`, text: 'writing' }, () =>
+    stage.call('submit', { tabId, input: `Before ${number}`, submissionId: gate }),
+  );
+  const item = { tabId, input: `Queued ${number}`, idempotencyKey: `item-${number}` };
+  done(await stage.call('enqueue', { ...item, intent: 'followup' }));
+  done(await stage.call('pause_inbox', { tabId }));
+  const held = await painted(page, { place: LINE, text: 'The queue is paused' }, () =>
+    stage.model.release(gate),
+  );
+  const paused = await heard(stage.frames, sessionId, 'paused', held.began);
+  note('a paused queue, as it was sent → painted', held.at - paused.at, await anyChange(page));
+  const over = await painted(page, { place: LINE, text: 'Ready' }, async () =>
+    done(await stage.call('resume_inbox', { tabId })),
+  );
+  const idle = await heard(stage.frames, sessionId, 'idle', over.began);
+  note(
+    'a queued message has run, as it was sent → painted',
+    over.at - idle.at,
+    await anyChange(page),
+  );
+  assert.match(await page.locator('[role=log]').innerText(), /That was queued/);
+}
+
 /** What a command leaves behind is a job; it ends by itself. */
 async function job(stage, page, { tabId, sessionId }, number) {
   const gate = stage.beside(`job-${number}`);
@@ -246,6 +277,7 @@ async function measure(browser) {
       await change(page);
       await change(page);
       if (number % 10 === 1) {
+        await queued(stage, page, tabs[1], number);
         await job(stage, page, tabs[1], number);
         await outage(stage, page);
       }

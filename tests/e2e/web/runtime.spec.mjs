@@ -78,6 +78,34 @@ test('rs_15 stopping is shown until the end, and no second Stop is sent', async 
   expect(stops).toBe(1);
 });
 
+test('rs_15 a paused queue is a still mark, and what waited in it runs when it goes on', async ({
+  desk,
+  stage,
+}) => {
+  await writing(desk, stage, 'queue', 'queue');
+  const [{ tabId }] = stage.frames.told.sessions.filter(({ open }) => open);
+  await stage.model.push({ text: ['That was queued.'] });
+  await stage.call('enqueue', {
+    tabId,
+    input: 'And then this',
+    intent: 'followup',
+    idempotencyKey: 'one',
+  });
+  await stage.call('pause_inbox', { tabId });
+  await stage.model.release('queue');
+  await expect(desk.status).toContainText('The queue is paused');
+  const mark = desk.tabs.first().getByRole('img', { name: 'paused' });
+  await expect(mark).toBeVisible();
+  await expect(mark).not.toHaveClass(/turns/);
+  await expect(desk.stop).toHaveCount(0);
+
+  await stage.call('resume_inbox', { tabId });
+  await desk.idle();
+  await expect(desk.log.getByText('And then this', { exact: true })).toHaveCount(1);
+  await expect(desk.log.getByText('That was queued.')).toHaveCount(1);
+  await expect(desk.tabs.first().getByRole('img')).toHaveCount(0);
+});
+
 test('rs_15 jobs are a number beside their session, also when another one is selected, until they end', async ({
   desk,
   stage,
