@@ -2,5 +2,7 @@
 //! are accepted.
 
 pub mod display;
+pub mod observed;
 pub mod reduce;
+pub mod remote;
 pub mod snapshot;
