@@ -7,15 +7,18 @@
 //! - Every wait is bounded by [`SseLimits::idle`], every buffer by a number of bytes.
 //! - Dropping the stream closes the socket; so does its end and its first error.
 //!
-//! The event grammar is that of `eventsource-stream`, the parser inside `reqwest-eventsource`. The
-//! latter's `EventSource` is not used: it hides the bytes, so that an endless line would fill the
-//! memory, a keep-alive comment could not be told from silence, a broken UTF-8 byte would silence
-//! the rest of the stream, and a byte order mark would panic. [`lines`] stands in front of the
-//! parser and hands it one sound, bounded line at a time.
+//! There are two readers. [`open`] is for models, where a request must be answered once and every
+//! byte is suspect: [`lines`] stands in front of the parser `eventsource-stream` and hands it one
+//! sound, bounded line at a time. [`Subscription`] is for hosts of sessions, which send for as long
+//! as they live: it is `reqwest-eventsource` with its retries off. That library hides the bytes, so
+//! it would not do for models: an endless line fills the memory, a keep-alive comment can't be told
+//! from silence, and a byte order mark panics.
 
 mod error;
 mod lines;
 mod stream;
+mod subscription;
 
 pub use error::{ErrorBody, SseError};
 pub use stream::{SseEvent, SseLimits, SseStream, open};
+pub use subscription::{Signal, Subscription};
