@@ -32,6 +32,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tools",
         ],
     ),
+    ("remote", &["api", "domain", "sse"]),
     ("serve", &["api", "controller", "domain", "files"]),
     ("desktop", &["api", "controller", "domain", "files"]),
     (

@@ -12,5 +12,6 @@ mod architecture;
 mod conformance;
 mod crash;
 mod http;
+mod remote;
 mod sources;
 mod tidy;

@@ -7,20 +7,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use holdfast_testkit::host::{Host, HostOptions, holdfast_binary};
+pub(crate) use holdfast_testkit::host::holdfast_binary as binary;
+use holdfast_testkit::host::{Host, HostOptions};
 use holdfast_testkit::http::TestClient;
 use holdfast_testkit::model_server::{ModelServer, RecordedRequest, Script, Step};
 use holdfast_testkit::wait::SOON;
 use serde_json::{Value, json};
-
-/// The program with stop points when there is one, as `npm test` builds it.
-pub(crate) fn binary() -> PathBuf {
-    let built = crate::sources::root().join("target/stop-points/holdfast");
-    if std::env::var_os("HOLDFAST_BIN").is_none() && built.is_file() {
-        return built;
-    }
-    holdfast_binary()
-}
 
 /// What a scene starts with.
 #[derive(Default)]

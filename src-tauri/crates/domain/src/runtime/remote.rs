@@ -157,6 +157,15 @@ impl RemoteSessions {
         }
     }
 
+    /// Paths that a tab shows.
+    pub fn bound(&self) -> Vec<String> {
+        let bound = self
+            .sessions
+            .iter()
+            .filter(|(_, known)| known.bound.is_some());
+        bound.map(|(path, _)| path.clone()).collect()
+    }
+
     /// A read is asked for now.
     pub fn begin_read(&self) -> ReadBegun {
         ReadBegun {

@@ -1,0 +1,162 @@
+//! The event stream of a host, followed for as long as the connection is wanted.
+//!
+//! Guarantees: a stream that ends, stalls or fails leaves all facts unconfirmed before anything
+//! else happens; tries are 5, 10, 20, 30, 30 … s apart, but for one at once after a connection
+//! that stood.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_api::event::Frame;
+use holdfast_domain::runtime::observed::snapshot_of;
+use holdfast_domain::runtime::remote::RemoteVerdict;
+use holdfast_sse::{Signal, SseError, SseEvent, Subscription};
+use serde_json::Value;
+
+use crate::connection::{Condition, Inner};
+
+/// Seconds between tries (RS-25).
+const BACKOFF: [u64; 4] = [5, 10, 20, 30];
+/// A stream without a whole event for this long is opened anew; it resumes where it was.
+const QUIET: Duration = Duration::from_secs(600);
+/// A stream that ends sooner counts as a failure, so that its tries are apart.
+const STOOD: Duration = Duration::from_secs(2);
+
+/// Why the stream is over.
+enum Over {
+    /// It stood for a while, and is gone.
+    Ended,
+    /// It was never there, or went at once.
+    Failed(SseError),
+}
+
+pub(crate) async fn run(inner: &Arc<Inner>) {
+    let mut failures = 0_usize;
+    let mut last = None;
+    loop {
+        inner.stand(Condition::Connecting);
+        let over = follow(inner, &mut last).await;
+        inner.sessions().disconnect();
+        let refused = match &over {
+            Over::Ended => {
+                failures = 0;
+                continue;
+            }
+            Over::Failed(SseError::Status { status: 401, .. }) => Some(Condition::Refused {
+                code: "host_unauthorized".to_owned(),
+                message: "the host does not accept the token; check the token of this host"
+                    .to_owned(),
+            }),
+            Over::Failed(_) => None,
+        };
+        let Over::Failed(error) = over else { continue };
+        if let Some(refused) = refused {
+            inner.stand(refused);
+            inner.now.notified().await;
+            continue;
+        }
+        let seconds = BACKOFF[failures.min(BACKOFF.len() - 1)];
+        failures += 1;
+        inner.stand(Condition::Waiting {
+            seconds,
+            code: format!("host_{}", error.code()),
+            message: error.to_string(),
+        });
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(seconds)) => {}
+            () = inner.now.notified() => {}
+        }
+    }
+}
+
+async fn follow(inner: &Arc<Inner>, last: &mut Option<String>) -> Over {
+    let request = inner.client.events(last.as_deref());
+    let mut stream = match Subscription::new(request, QUIET) {
+        Ok(stream) => stream,
+        Err(error) => return Over::Failed(error),
+    };
+    match stream.next().await {
+        Some(Ok(Signal::Open)) => {}
+        Some(Ok(Signal::Event(_))) | None => return Over::Failed(SseError::Ended),
+        Some(Err(error)) => return Over::Failed(error),
+    }
+    let since = tokio::time::Instant::now();
+    let generation = inner.sessions().connect();
+    inner.stand(Condition::Connected);
+    inner.doubt.notify_one();
+    if last.is_none() {
+        // A host that gives no ids can't say what was missed.
+        inner.sink.gap();
+    }
+    loop {
+        match stream.next().await {
+            Some(Ok(Signal::Open)) => {}
+            Some(Ok(Signal::Event(event))) => {
+                if !event.id.is_empty() {
+                    *last = Some(event.id.clone());
+                }
+                take(inner, generation, &event);
+            }
+            broken => {
+                let error = broken.and_then(Result::err).unwrap_or(SseError::Ended);
+                tracing::info!(code = error.code(), "a host's event stream is over");
+                return if since.elapsed() < STOOD {
+                    Over::Failed(error)
+                } else {
+                    Over::Ended
+                };
+            }
+        }
+    }
+}
+
+fn take(inner: &Inner, generation: u64, event: &SseEvent) {
+    let Ok(data) = serde_json::from_str::<Value>(&event.data) else {
+        tracing::warn!("a frame of a host is not JSON and was left out");
+        return;
+    };
+    match data["kind"].as_str() {
+        Some("runtime_state") => state(inner, generation, &data),
+        Some("gap") => {
+            inner.sink.gap();
+            inner.doubt.notify_one();
+        }
+        _ => pass_on(inner, event, data),
+    }
+}
+
+fn state(inner: &Inner, generation: u64, data: &Value) {
+    let Some(path) = data["sessionPath"].as_str() else {
+        inner.doubt.notify_one();
+        return;
+    };
+    let state = snapshot_of(&data["runtimeState"]).ok();
+    let verdict = inner.sessions().stream(generation, path, state.as_ref());
+    match verdict {
+        RemoteVerdict::Accepted => inner.sink.changed(),
+        RemoteVerdict::Conflict { resync } => {
+            inner.sink.changed();
+            if resync {
+                inner.doubt.notify_one();
+            }
+        }
+        RemoteVerdict::Invalid => {
+            inner.sink.changed();
+            inner.doubt.notify_one();
+        }
+        RemoteVerdict::Deferred => inner.doubt.notify_one(),
+        RemoteVerdict::Duplicate | RemoteVerdict::Stale | RemoteVerdict::Fenced => {}
+    }
+}
+
+/// What this program does not know is for others.
+fn pass_on(inner: &Inner, event: &SseEvent, data: Value) {
+    let Ok(frame) = serde_json::from_value::<Frame>(data) else {
+        return;
+    };
+    let mut places = inner.places();
+    if places.wants(&frame.session_id, &event.id) {
+        let here = inner.sink.frame(&frame);
+        places.note(&event.id, here);
+    }
+}
