@@ -10,7 +10,7 @@ use holdfast_domain::runtime::observed::Observed;
 use holdfast_domain::runtime::remote::Known;
 use holdfast_domain::runtime::snapshot::RuntimeState;
 use holdfast_remote::{
-    Address, Client, Condition, Connection, ConnectionOptions, FrameSink, RemoteHost,
+    Address, Client, Condition, Connection, ConnectionOptions, Direct, FrameSink, RemoteHost,
 };
 use holdfast_testkit::LyingHost;
 use holdfast_testkit::wait::{SOON, until};
@@ -145,7 +145,7 @@ pub(crate) fn connect(
     let address = Address::parse(&network.url()).unwrap();
     let client = Client::new(address, token.to_owned().into(), silence).unwrap();
     RemoteHost::new(Connection::start(ConnectionOptions {
-        client,
+        link: Arc::new(Direct(client)),
         sink: Arc::<Kept>::clone(kept) as Arc<dyn FrameSink>,
     }))
 }

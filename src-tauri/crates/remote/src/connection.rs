@@ -13,6 +13,8 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::client::Client;
+use crate::error::RemoteError;
+use crate::link::Link;
 use crate::places::Places;
 use crate::{follow, verify};
 
@@ -66,8 +68,8 @@ pub trait FrameSink: Send + Sync {
 
 /// What a connection is made of.
 pub struct ConnectionOptions {
-    /// Its client.
-    pub client: Client,
+    /// How its client comes about.
+    pub link: Arc<dyn Link>,
     /// Where frames go.
     pub sink: Arc<dyn FrameSink>,
 }
@@ -82,7 +84,9 @@ pub struct Connection {
 pub(crate) type Verification = Shared<BoxFuture<'static, bool>>;
 
 pub(crate) struct Inner {
-    pub(crate) client: Client,
+    pub(crate) link: Arc<dyn Link>,
+    /// The client of the latest connection.
+    client: Mutex<Option<Client>>,
     pub(crate) sink: Arc<dyn FrameSink>,
     sessions: Mutex<RemoteSessions>,
     places: Mutex<Places>,
@@ -101,7 +105,8 @@ impl Connection {
     /// Begins to connect. Must be called inside a tokio runtime.
     pub fn start(options: ConnectionOptions) -> Self {
         let inner = Arc::new(Inner {
-            client: options.client,
+            link: options.link,
+            client: Mutex::default(),
             sink: options.sink,
             sessions: Mutex::default(),
             places: Mutex::default(),
@@ -179,6 +184,16 @@ impl Connection {
 }
 
 impl Inner {
+    /// The client of the latest connection.
+    pub(crate) fn client(&self) -> Result<Client, RemoteError> {
+        let client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        client.clone().ok_or(RemoteError::Disconnected)
+    }
+
+    pub(crate) fn use_client(&self, client: Client) {
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client);
+    }
+
     pub(crate) fn sessions(&self) -> MutexGuard<'_, RemoteSessions> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }

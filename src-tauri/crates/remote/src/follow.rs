@@ -14,6 +14,8 @@ use holdfast_sse::{Signal, SseError, SseEvent, Subscription};
 use serde_json::Value;
 
 use crate::connection::{Condition, Inner};
+use crate::error::RemoteError;
+use crate::link::LinkError;
 
 /// Seconds between tries (RS-25).
 const BACKOFF: [u64; 4] = [5, 10, 20, 30];
@@ -27,7 +29,40 @@ enum Over {
     /// It stood for a while, and is gone.
     Ended,
     /// It was never there, or went at once.
-    Failed(SseError),
+    Failed(Failure),
+}
+
+struct Failure {
+    code: String,
+    message: String,
+    /// Trying again changes nothing until a person has done something.
+    lasting: bool,
+}
+
+impl Failure {
+    fn of_link(error: LinkError) -> Self {
+        Self {
+            code: error.code.to_owned(),
+            message: error.message,
+            lasting: error.lasting,
+        }
+    }
+
+    fn of_stream(error: &SseError) -> Self {
+        if matches!(error, SseError::Status { status: 401, .. }) {
+            let error = RemoteError::Unauthorized;
+            return Self {
+                code: error.code().to_owned(),
+                message: error.to_string(),
+                lasting: true,
+            };
+        }
+        Self {
+            code: format!("host_{}", error.code()),
+            message: error.to_string(),
+            lasting: false,
+        }
+    }
 }
 
 pub(crate) async fn run(inner: &Arc<Inner>) {
@@ -37,21 +72,17 @@ pub(crate) async fn run(inner: &Arc<Inner>) {
         inner.stand(Condition::Connecting);
         let over = follow(inner, &mut last).await;
         inner.sessions().disconnect();
-        let refused = match &over {
-            Over::Ended => {
-                failures = 0;
-                continue;
-            }
-            Over::Failed(SseError::Status { status: 401, .. }) => Some(Condition::Refused {
-                code: "host_unauthorized".to_owned(),
-                message: "the host does not accept the token; check the token of this host"
-                    .to_owned(),
-            }),
-            Over::Failed(_) => None,
+        let Over::Failed(failure) = over else {
+            failures = 0;
+            continue;
         };
-        let Over::Failed(error) = over else { continue };
-        if let Some(refused) = refused {
-            inner.stand(refused);
+        let Failure {
+            code,
+            message,
+            lasting,
+        } = failure;
+        if lasting {
+            inner.stand(Condition::Refused { code, message });
             inner.now.notified().await;
             continue;
         }
@@ -59,8 +90,8 @@ pub(crate) async fn run(inner: &Arc<Inner>) {
         failures += 1;
         inner.stand(Condition::Waiting {
             seconds,
-            code: format!("host_{}", error.code()),
-            message: error.to_string(),
+            code,
+            message,
         });
         tokio::select! {
             () = tokio::time::sleep(Duration::from_secs(seconds)) => {}
@@ -70,15 +101,21 @@ pub(crate) async fn run(inner: &Arc<Inner>) {
 }
 
 async fn follow(inner: &Arc<Inner>, last: &mut Option<String>) -> Over {
-    let request = inner.client.events(last.as_deref());
-    let mut stream = match Subscription::new(request, QUIET) {
+    let client = match inner.link.open().await {
+        Ok(client) => client,
+        Err(error) => return Over::Failed(Failure::of_link(error)),
+    };
+    inner.use_client(client.clone());
+    let mut stream = match Subscription::new(client.events(last.as_deref()), QUIET) {
         Ok(stream) => stream,
-        Err(error) => return Over::Failed(error),
+        Err(error) => return Over::Failed(Failure::of_stream(&error)),
     };
     match stream.next().await {
         Some(Ok(Signal::Open)) => {}
-        Some(Ok(Signal::Event(_))) | None => return Over::Failed(SseError::Ended),
-        Some(Err(error)) => return Over::Failed(error),
+        Some(Ok(Signal::Event(_))) | None => {
+            return Over::Failed(Failure::of_stream(&SseError::Ended));
+        }
+        Some(Err(error)) => return Over::Failed(Failure::of_stream(&error)),
     }
     let since = tokio::time::Instant::now();
     let generation = inner.sessions().connect();
@@ -101,7 +138,7 @@ async fn follow(inner: &Arc<Inner>, last: &mut Option<String>) -> Over {
                 let error = broken.and_then(Result::err).unwrap_or(SseError::Ended);
                 tracing::info!(code = error.code(), "a host's event stream is over");
                 return if since.elapsed() < STOOD {
-                    Over::Failed(error)
+                    Over::Failed(Failure::of_stream(&error))
                 } else {
                     Over::Ended
                 };

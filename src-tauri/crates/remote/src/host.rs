@@ -60,7 +60,7 @@ impl RemoteHost {
         Ok(self
             .connection
             .inner
-            .client
+            .client()?
             .request(method, parts)
             .query(&[("session", id)])
             .header("x-reasonix-expected-session-id", id)
@@ -75,7 +75,13 @@ impl RemoteHost {
         limits: Limits,
     ) -> Result<T, RemoteError> {
         let request = self.request(Method::GET, parts, selector)?.query(query);
-        decoded(self.connection.inner.client.value(request, limits).await?)
+        decoded(
+            self.connection
+                .inner
+                .client()?
+                .value(request, limits)
+                .await?,
+        )
     }
 
     /// Sends a command, once, while the connection stands.
@@ -104,7 +110,7 @@ impl RemoteHost {
         } else {
             request.json(body)
         };
-        self.connection.inner.client.value(request, limits).await
+        self.connection.inner.client()?.value(request, limits).await
     }
 
     pub(crate) async fn recovery(
@@ -150,7 +156,7 @@ impl SessionHost for RemoteHost {
 
     async fn runtime_states(&self) -> Result<RuntimeStates, ApiError> {
         let none: [(&str, &str); 0] = [];
-        let client = &self.connection.inner.client;
+        let client = self.connection.inner.client()?;
         let states = client.get(&["runtime-states"], &none, Limits::VERIFICATION);
         Ok(states.await?)
     }
@@ -177,34 +183,34 @@ impl SessionHost for RemoteHost {
     }
 
     async fn list_sessions(&self, query: &SessionsQuery) -> Result<SessionsPage, ApiError> {
-        let client = &self.connection.inner.client;
+        let client = self.connection.inner.client()?;
         let page = client.get(&["sessions"], query, Limits::ORDINARY);
         Ok(page.await?)
     }
 
     async fn create_session(&self, request: CreateSession) -> Result<CreatedSession, ApiError> {
-        let client = &self.connection.inner.client;
+        let client = self.connection.inner.client()?;
         let post = client.request(Method::POST, &["sessions"]);
         let created = self.send(post, &body(&request)?, Limits::ORDINARY).await?;
         Ok(decoded(created)?)
     }
 
     async fn patch_session(&self, session_id: &str, patch: PatchSession) -> Result<(), ApiError> {
-        let client = &self.connection.inner.client;
+        let client = self.connection.inner.client()?;
         let request = client.request(Method::PATCH, &["sessions", session_id]);
         self.send(request, &body(&patch)?, Limits::ORDINARY).await?;
         Ok(())
     }
 
     async fn delete_session(&self, session_id: &str) -> Result<(), ApiError> {
-        let client = &self.connection.inner.client;
+        let client = self.connection.inner.client()?;
         let request = client.request(Method::DELETE, &["sessions", session_id]);
         self.send(request, &Value::Null, Limits::ORDINARY).await?;
         Ok(())
     }
 
     async fn resume(&self, session_id: &str) -> Result<(), ApiError> {
-        let client = &self.connection.inner.client;
+        let client = self.connection.inner.client()?;
         let request = client.request(Method::POST, &["resume"]);
         let resume = Resume {
             session_id: session_id.to_owned(),

@@ -11,7 +11,9 @@ mod connection;
 mod error;
 mod follow;
 mod host;
+mod link;
 mod places;
+mod tunnel;
 mod verify;
 
 pub use address::Address;
@@ -19,3 +21,5 @@ pub use client::{Client, Limits};
 pub use connection::{Condition, Connection, ConnectionOptions, ConnectionView, FrameSink};
 pub use error::RemoteError;
 pub use host::RemoteHost;
+pub use link::{Direct, Link, LinkError};
+pub use tunnel::{Destination, Tunnel};

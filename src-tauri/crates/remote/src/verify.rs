@@ -97,7 +97,7 @@ fn answered(answer: Result<Vec<(String, Option<RuntimeState>)>, RemoteError>) ->
 async fn list(inner: &Inner) -> Result<Vec<(String, Option<RuntimeState>)>, RemoteError> {
     let none: [(&str, &str); 0] = [];
     let reply: Value = inner
-        .client
+        .client()?
         .get(&["runtime-states"], &none, Limits::VERIFICATION)
         .await?;
     let garbled = || RemoteError::Garbled("it is no list of states".to_owned());
@@ -128,7 +128,7 @@ async fn one_by_one(inner: &Inner, begun: ReadBegun) {
 async fn status(inner: &Inner, path: &str) -> Result<Observed, RemoteError> {
     let id = path.strip_prefix("session-id:").unwrap_or(path);
     let reply: Value = inner
-        .client
+        .client()?
         .get(&["status"], &[("session", id)], Limits::VERIFICATION)
         .await?;
     let told = reply["sessionPath"].as_str();
