@@ -9,7 +9,7 @@ use super::file::FileIntent;
 use super::identity::Identity;
 use super::lifecycle::AttemptState;
 use super::process::Straggler;
-use crate::transcript::record::{ResultSource, ToolResult};
+use crate::transcript::record::{JobStarted, ResultSource, ToolResult};
 
 /// TR-09: the words by which a failed tool says that its effect is open.
 pub const EFFECT_UNKNOWN: &str = "effect_unknown";
@@ -133,6 +133,8 @@ pub struct Attempt {
     pub stragglers: Vec<Straggler>,
     /// Processes of it live on as a job (TR-50).
     pub job: bool,
+    /// The command itself went on as a job, and its call was answered with that (TR-50).
+    pub background: Option<JobStarted>,
     /// A host found it open after a restart.
     pub found_open: bool,
     /// Place in the log of the restart that found it open; 0 when none did.
@@ -174,6 +176,7 @@ impl Attempt {
             retry_of: None,
             stragglers: Vec::new(),
             job: false,
+            background: None,
             found_open: false,
             found_seq: 0,
             first_turn_over: false,

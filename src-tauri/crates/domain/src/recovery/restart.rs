@@ -3,6 +3,8 @@
 //! Guarantees: nothing is executed; a missing record is evidence of nothing across damage; a real
 //! outcome goes before an unknown one; asking twice gives nothing new (C05).
 
+mod job_stop;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::attempt::Attempt;
@@ -15,6 +17,8 @@ use crate::transcript::record::{
     Record, Restarted, TurnEnded,
 };
 use crate::transcript::session::Session;
+
+pub use job_stop::{JOB_SCOPE, JOB_STOP};
 
 /// A damaged range of the log: the places of the records that verify on both sides of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -210,7 +214,10 @@ fn plan_attempt(
             ));
         }
         AttemptState::Started | AttemptState::Running | AttemptState::Unknown => {
-            plan_open(findings, attempt, steps);
+            match job_stop::job_of(attempt) {
+                Some(job) => job_stop::plan(session, findings, attempt, job, steps),
+                None => plan_open(findings, attempt, steps),
+            }
         }
         AttemptState::UserConfirmed | AttemptState::UserDismissed => {
             if attempt.supervised && attempt.late.is_none() {

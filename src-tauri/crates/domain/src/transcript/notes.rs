@@ -73,8 +73,13 @@ pub fn host_note(session: &Session) -> Option<HostNote> {
     let lines: Vec<String> = told
         .iter()
         .map(|(attempt, words)| {
+            let job = if attempt.background.is_some() {
+                format!("job {}, ", attempt.identity.attempt_id)
+            } else {
+                String::new()
+            };
             format!(
-                "- {} started {}: {words}",
+                "- {job}{} started {}: {words}",
                 attempt.identity.canonical_tool,
                 attempt
                     .started_at
@@ -82,11 +87,17 @@ pub fn host_note(session: &Session) -> Option<HostNote> {
             )
         })
         .collect();
+    let jobs = told
+        .iter()
+        .filter(|(attempt, _)| attempt.background.is_some())
+        .count();
+    let about = match (jobs, told.len() - jobs) {
+        (_, 0) => "What became of jobs that ran in the background",
+        (0, _) => "What is now known about calls whose outcome was unknown",
+        (_, _) => "What is now known about calls whose outcome was unknown, and about jobs",
+    };
     Some(HostNote {
-        text: format!(
-            "[host note] What is now known about calls whose outcome was unknown:\n{}",
-            lines.join("\n")
-        ),
+        text: format!("[host note] {about}:\n{}", lines.join("\n")),
         attempts: told
             .iter()
             .map(|(attempt, _)| attempt.identity.attempt_id.clone())
@@ -94,8 +105,9 @@ pub fn host_note(session: &Session) -> Option<HostNote> {
     })
 }
 
-/// The model's knowledge of the attempt may be behind: it was told "unknown", or that a failure
-/// left the effect open, or nothing at all since the call is not in its transcript, or not any more
+/// The model's knowledge of the attempt may be behind: it was told "unknown", or that a job runs, or that
+/// a failure left the effect open, or nothing at all since the call is not in its transcript, or not
+/// any more
 /// (TR-22). What a retry came to is told with the attempt that it took the place of.
 fn was_told_less(session: &Session, attempt: &Attempt) -> bool {
     if attempt.retry_of.is_some() {
@@ -103,6 +115,7 @@ fn was_told_less(session: &Session, attempt: &Attempt) -> bool {
     }
     let decided = attempt.resolution.is_some() || attempt.superseded_by.is_some();
     attempt.synthetic_sent
+        || attempt.background.is_some()
         || attempt.late.is_some()
         || attempt.result.as_ref().is_some_and(Session::failed_open)
         || match session.sight(&attempt.identity.call_id) {
@@ -127,6 +140,7 @@ fn meaning(session: &Session, attempt: &Attempt) -> Option<String> {
         // The model has this result already.
         Some(result)
             if !attempt.synthetic_sent
+                && attempt.background.is_none()
                 && Session::failed_open(result)
                 && attempt.resolution.is_none() =>
         {
@@ -160,6 +174,12 @@ fn settled(session: &Session, attempt: &Attempt) -> Option<String> {
         (_, Some(Resolution::Reject)) if attempt.is_unresolved(false) => Some(
             "the person refused a retry; that proves nothing about the effect, and the outcome \
              stays unknown"
+                .to_owned(),
+        ),
+        // The model was told that it runs.
+        (AttemptState::Unknown, _) if attempt.background.is_some() => Some(
+            "it does not run any more, and its outcome is unknown: it may have happened, in part \
+             or whole. Look at the outside state before repeating it."
                 .to_owned(),
         ),
         (_, _) => attempt.result.as_ref().map(ending),

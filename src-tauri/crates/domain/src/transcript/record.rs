@@ -138,6 +138,8 @@ records! {
     Inspected = "inspected",
     /// TR-33, TR-34: a person's resolution.
     Resolved = "resolved",
+    /// TR-50: a running command goes on as a job, and its call is answered with that.
+    JobStarted = "job_started",
     /// What lived on after a command's end has ended too.
     JobEnded = "job_ended",
     /// TR-15: a host note, stored when first sent.
@@ -520,6 +522,26 @@ pub struct Resolved {
     /// Surface through which it came, such as `http` or `cli`.
     #[serde(default)]
     pub source: String,
+}
+
+/// TR-50: a running command goes on as a job. Its call has its answer with this; the attempt stays
+/// open, and its real end is its `tool_result` or its `attempt_changed`, as of any other.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JobStarted {
+    /// The attempt.
+    pub attempt_id: String,
+    /// Who wanted it: [`JobStarted::MODEL`] or [`JobStarted::PERSON`].
+    pub by: String,
+    /// The call's answer for the model, immutable once sent.
+    pub text: String,
+}
+
+impl JobStarted {
+    /// The call asked for it (`background: true`).
+    pub const MODEL: &'static str = "model";
+    /// A person moved a running command to the background.
+    pub const PERSON: &'static str = "person";
 }
 
 /// What lived on after a command's end has ended too (TR-50).

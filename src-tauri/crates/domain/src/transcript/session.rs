@@ -258,8 +258,8 @@ impl Session {
         self.turn.as_ref().filter(|turn| turn.ended.is_none())
     }
 
-    /// The one result of a call as a model gets it: what was once sent, else the real result, else
-    /// the refusal. `None` while it has none (TR-15).
+    /// The one result of a call as a model gets it: what was once sent, else the refusal, else
+    /// that it goes on as a job (TR-50), else the real result. `None` while it has none (TR-15).
     pub fn answer(&self, call_id: &str) -> Option<String> {
         let call = self.call(call_id)?;
         if let Some(text) = &call.synthetic {
@@ -269,6 +269,9 @@ impl Session {
             return Some(text.clone());
         }
         let attempt = self.attempt_of(call_id)?;
+        if let Some(job) = &attempt.background {
+            return Some(job.text.clone());
+        }
         match (&attempt.result, attempt.state) {
             (Some(result), _) => Some(result.text.clone()),
             (None, AttemptState::NotStarted) => Some(reason("not started", attempt)),

@@ -10,7 +10,7 @@ use crate::recovery::identity::Identity;
 use crate::recovery::lifecycle::AttemptState;
 use crate::recovery::repeat;
 use crate::transcript::record::{
-    AssistantMessage, AttemptChanged, CallRefused, Entry, PromptAnswered, PromptAsked,
+    AssistantMessage, AttemptChanged, CallRefused, Entry, JobStarted, PromptAnswered, PromptAsked,
     ProposedCall, Receipt, Record, Superseded, SyntheticResult, ToolResult, ToolStarted, TurnEnded,
     Usage,
 };
@@ -98,6 +98,7 @@ impl Session {
                     entry.at,
                 );
             }
+            Record::JobStarted(started) => self.job_started(started),
             Record::JobEnded(ended) => {
                 if let Some(attempt) = self.attempts.get_mut(&ended.attempt_id) {
                     attempt.job = false;
@@ -416,8 +417,30 @@ impl Session {
             attempt.stragglers.clone_from(&change.stragglers);
             if change.state.is_final() {
                 attempt.finished_at = Some(at);
+            }
+            // Of a job the model was told that it runs.
+            if change.state.is_final() || attempt.background.is_some() {
                 self.is_news(&change.attempt_id);
             }
+        }
+    }
+
+    /// TR-50: a call that has its answer keeps it; an attempt that has its end goes on no more.
+    fn job_started(&mut self, started: &JobStarted) {
+        if let Some(attempt) = self.attempts.get_mut(&started.attempt_id)
+            && attempt.result.is_none()
+            && attempt.background.is_none()
+            && !attempt.read_only
+            && !attempt.state.is_final()
+        {
+            if attempt
+                .state
+                .may_change_to(AttemptState::Running, attempt.read_only)
+            {
+                attempt.state = AttemptState::Running;
+            }
+            attempt.background = Some(started.clone());
+            attempt.told = false;
         }
     }
 
