@@ -8,8 +8,9 @@ use crate::history::{CompactionStarted, Rewind, RewindReply};
 use crate::inbox::{EditItem, Enqueue, Enqueued, InboxReceipt, InboxView, MoveItem};
 use crate::recovery::ToolRecoverySnapshot;
 use crate::session::{
-    Approve, Cancel, CancelJob, Cancelled, CreateSession, CreatedSession, Job, PatchSession,
-    PendingPrompt, RuntimeStates, SessionsPage, SessionsQuery, Status, Submit, Submitted,
+    Approve, BackgroundJob, Cancel, CancelJob, Cancelled, CreateSession, CreatedSession, Job,
+    PatchSession, PendingPrompt, RuntimeStates, SessionsPage, SessionsQuery, Status, Submit,
+    Submitted,
 };
 use crate::transcript::{DiffReply, OutputPage, PageQuery, TranscriptPage, TranscriptSnapshot};
 
@@ -123,4 +124,11 @@ pub trait SessionHost: Send + Sync {
     async fn jobs(&self, selector: &Selector) -> Result<Vec<Job>, ApiError>;
     /// Stops a job; it counts until its real exit.
     async fn cancel_job(&self, selector: &Selector, request: CancelJob) -> Result<(), ApiError>;
+    /// A command that a turn waits for goes on as a job, and the turn without it (TR-50); answered
+    /// when that is durable.
+    async fn background_job(
+        &self,
+        selector: &Selector,
+        request: BackgroundJob,
+    ) -> Result<Job, ApiError>;
 }

@@ -79,4 +79,5 @@ operations! {
     output            Get    "/output"              0;
     jobs              Get    "/jobs"                0;
     cancel_job        Post   "/jobs/cancel"         SMALL_BODY;
+    background_job    Post   "/jobs/background"     SMALL_BODY;
 }

@@ -327,7 +327,7 @@ pub struct Approve {
     pub reason: Option<String>,
 }
 
-/// `GET /jobs`: one process tree that outlives its call.
+/// `GET /jobs`: one command or process tree that nobody waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct Job {
@@ -338,11 +338,29 @@ pub struct Job {
     /// Unix milliseconds.
     #[specta(type = Option<f64>)]
     pub started_at: Option<u64>,
-    /// `reattached`: its call has no result yet; `survivors`: what a finished command left;
+    /// The command, whole; empty when it is lost.
+    pub command: String,
+    /// Our id of its call.
+    pub call_id: String,
+    /// Process id of its supervisor, for display.
+    pub pid: Option<u32>,
+    /// Bytes of output that are there now; `GET /output?attempt` has them.
+    #[specta(type = f64)]
+    pub output_length: u64,
+    /// `background`: a command that was not waited for (TR-50); `reattached`: one that was found
+    /// running after a restart; `survivors`: what a finished command left;
     /// `stragglers`: what is left of a command whose outcome is unknown (SV-04).
     pub kind: String,
     /// Stop was asked for.
     pub stopping: bool,
+}
+
+/// `POST /jobs/background`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BackgroundJob {
+    /// The running command's attempt.
+    pub attempt_id: String,
 }
 
 /// `POST /jobs/cancel`.

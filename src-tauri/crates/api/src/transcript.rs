@@ -70,6 +70,10 @@ pub struct ToolView {
     /// came of it is told in a note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<String>,
+    /// TR-50: the command went on as a job, and the model was told so in place of its end: `model`,
+    /// the call asked for it, or `person`. State, output and exit are its real ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<String>,
     /// Words about the effect.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub effect_summary: String,

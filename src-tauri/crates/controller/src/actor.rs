@@ -4,6 +4,7 @@
 //! off the fold (so a live turn and its continuation can't differ), and the runtime state is
 //! committed (RS-07). Reads change nothing (RS-01).
 
+mod background;
 mod calls;
 mod clients;
 mod ends;
@@ -42,7 +43,8 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use self::jobs::{JobKind, JobState};
+use self::background::Moves;
+use self::jobs::JobState;
 use self::message::{Command, Message, Reply};
 use self::restart::Occasion;
 use self::switch::StopSwitch;
@@ -98,6 +100,8 @@ pub(crate) struct Running {
     model: Option<AbortHandle>,
     /// Calls whose executor this host owns: call id → attempt id.
     calls: BTreeMap<String, String>,
+    /// By which its commands are sent to the background: attempt id → switch (TR-50).
+    detach: BTreeMap<String, CancellationToken>,
     live: LiveMessage,
     streaming: bool,
     /// It is no turn but a compaction: last record for which the summary will stand.
@@ -122,6 +126,8 @@ pub(crate) struct Actor {
     closing: Vec<Reply<()>>,
     commits: Commits,
     jobs: BTreeMap<String, JobState>,
+    /// Wishes to have a running command in the background: attempt id → who waits for the answer.
+    moves: BTreeMap<String, Moves>,
     /// The end of what running calls have printed so far.
     outputs: BTreeMap<String, String>,
     prepared: BTreeMap<String, Prepared>,
@@ -176,6 +182,7 @@ impl Actor {
             closing: Vec::new(),
             commits,
             jobs: BTreeMap::new(),
+            moves: BTreeMap::new(),
             outputs: BTreeMap::new(),
             prepared: BTreeMap::new(),
             last_error: None,
@@ -259,7 +266,7 @@ impl Actor {
         let jobs = self
             .jobs
             .iter()
-            .filter(|(_, job)| job.kind == JobKind::Reattached)
+            .filter(|(_, job)| job.kind.is_in_flight())
             .map(|(attempt_id, _)| attempt_id);
         calls.chain(jobs).cloned().collect()
     }

@@ -45,6 +45,7 @@ pub fn decide(session: &Session, call: &Prepared, continuation: bool) -> Decisio
         ToolKind::Edit => "it changes a file",
         ToolKind::Shell => "it runs a command",
         ToolKind::Network => "it uses the network",
+        ToolKind::Job => "it stops a job",
         ToolKind::Read | ToolKind::Brought => "it may have an effect",
     })
 }

@@ -90,6 +90,7 @@ fn handler(operation: &Operation) -> Option<MethodRouter<Hosted>> {
         "diff" => get(diff),
         "output" => get(output),
         "jobs" => get(jobs),
+        "background_job" => post(background_job),
         "cancel_job" => post(cancel_job),
         _ => return None,
     };
@@ -284,6 +285,15 @@ async fn jobs(
     selected: Selected<SessionQuery>,
 ) -> Reply<Vec<holdfast_api::session::Job>> {
     Ok(Json(hosted.host.jobs(&selected.selector).await?))
+}
+
+async fn background_job(
+    State(hosted): State<Hosted>,
+    selected: Selected<SessionQuery>,
+    Body(request): Body<holdfast_api::session::BackgroundJob>,
+) -> Reply<holdfast_api::session::Job> {
+    let job = hosted.host.background_job(&selected.selector, request);
+    Ok(Json(job.await?))
 }
 
 async fn cancel_job(

@@ -43,6 +43,15 @@ pub fn claim_void(
     )
 }
 
+/// The supervisor that claimed the start, by its process id for display; `None` before that, or when
+/// the start is fenced, or can't be read now.
+pub fn started_by(folder: &Path) -> Option<u32> {
+    match read_claim(folder).ok()?? {
+        StartClaim::Supervisor { pid, .. } => Some(pid),
+        StartClaim::Void { .. } => None,
+    }
+}
+
 /// Creates `start` with this content, or tells who did.
 pub(crate) fn claim(folder: &Path, wanted: &StartClaim) -> Result<Claim, SupervisorError> {
     static COUNT: AtomicU64 = AtomicU64::new(0);

@@ -49,7 +49,7 @@ pub mod runtime_folder;
 mod win32;
 
 pub use attachment::{Attachment, Progress, Target};
-pub use claim::{Claim, claim_void};
+pub use claim::{Claim, claim_void, started_by};
 pub use confinement::Confinement;
 pub use effects::{Effect, Targets};
 pub use error::SupervisorError;

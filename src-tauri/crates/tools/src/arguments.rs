@@ -75,6 +75,19 @@ pub(crate) struct Shell {
     pub(crate) read_only: Option<bool>,
 }
 
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobOutput {
+    pub(crate) id: String,
+    pub(crate) offset: Option<u64>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobStop {
+    pub(crate) id: String,
+}
+
 /// Reads the checked value as a tool's arguments.
 pub(crate) fn read<T: DeserializeOwned>(tool: &'static str, value: &Value) -> Result<T, ToolError> {
     serde_path_to_error::deserialize(value).map_err(|error| {

@@ -9,6 +9,8 @@ use std::time::Duration;
 use holdfast_supervisor::OnHostLoss;
 use tokio_util::sync::CancellationToken;
 
+use crate::jobs::Jobs;
+
 type Listener = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Receives provisional output while a command runs. Called from the runtime's threads; must not
@@ -77,6 +79,10 @@ pub struct Context {
     pub boot_id: String,
     /// Stop.
     pub cancel: CancellationToken,
+    /// TR-50: a person moves the command to the background.
+    pub detach: CancellationToken,
+    /// The jobs of the session.
+    pub jobs: Arc<dyn Jobs>,
     /// Output while it comes.
     pub progress: Progress,
     /// Stops for tests; the default does nothing.

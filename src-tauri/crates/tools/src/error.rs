@@ -165,11 +165,9 @@ pub enum ToolError {
         "read-only commands need a sandbox, and there is none here: {0}; nothing was run; use read_file, list_dir, grep or glob, or call shell without read_only"
     )]
     SandboxUnavailable(String),
-    /// Background jobs are not there.
-    #[error(
-        "starting a background job is not available yet; nothing was run; call shell without background"
-    )]
-    BackgroundUnavailable,
+    /// A job could not be looked at or stopped.
+    #[error("{0}")]
+    Job(String),
     /// Commands can't run on this system.
     #[error("commands can't be run on this system yet; nothing was run; the file tools work")]
     UnsupportedPlatform,
@@ -230,7 +228,7 @@ impl ToolError {
             Self::UrlRefused { .. } => "url_refused",
             Self::Request { .. } => "request_failed",
             Self::SandboxUnavailable(_) => "sandbox_unavailable",
-            Self::BackgroundUnavailable => "background_unavailable",
+            Self::Job(_) => "job_unknown",
             Self::UnsupportedPlatform => "unsupported_platform",
             Self::Cancelled => "cancelled",
             Self::Io { .. } => "io_failed",

@@ -20,11 +20,20 @@ pub enum FullOutput {
     File(PathBuf),
 }
 
+/// TR-50: a command that was not waited for goes on as a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Background {
+    /// A person moved it there; else the call asked for it.
+    pub by_person: bool,
+    /// Bytes of its output that were told so far.
+    pub told: u64,
+}
+
 /// How an execution ended, bound to its attempt by the caller (TR-08).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOutcome {
     /// `completed`, `failed`, `interrupted`, `unknown`; `not_started` when that is proven;
-    /// `cancelled` for a read-only call that was cut short (TR-09).
+    /// `cancelled` for a read-only call that was cut short (TR-09); `running` with `background`.
     pub state: AttemptState,
     /// Stable code of a failure.
     pub code: Option<&'static str>,
@@ -40,6 +49,8 @@ pub struct ToolOutcome {
     pub exit: Option<ExitReceipt>,
     /// What was changed in a file; unified, bounded.
     pub diff: Option<String>,
+    /// TR-50: it has not ended; the text is the call's answer.
+    pub background: Option<Background>,
     /// TR-50: processes that live on as a job.
     pub survivors: Vec<Straggler>,
     /// SV-04: processes that could not be stopped.
@@ -74,6 +85,7 @@ impl ToolOutcome {
             truncated: false,
             exit: None,
             diff: None,
+            background: None,
             survivors: Vec::new(),
             stragglers: Vec::new(),
             may_continue_elsewhere: false,

@@ -21,6 +21,8 @@ pub enum ToolKind {
     Shell,
     /// Reads from the network.
     Network,
+    /// Ends a job of this session.
+    Job,
     /// A tool of the host's own.
     Brought,
 }
@@ -39,7 +41,7 @@ pub struct Prepared {
     pub read_only: bool,
     /// For permission rules.
     pub kind: ToolKind,
-    /// TR-06: `file:<canonical path>` for file writers; `None` means `session:<id>`.
+    /// TR-06: `file:<canonical path>` for file writers, `job:<id>` for the end of a job; `None` means `session:<id>`.
     pub resource_scope: Option<String>,
     /// One line for cards: a path, a command's first line, a URL.
     pub subject: String,
@@ -78,6 +80,15 @@ pub(crate) enum Action {
         timeout_s: Option<u64>,
         /// In the sandbox (TR-21).
         read_only: bool,
+        /// As a job, from the start (TR-50).
+        background: bool,
+    },
+    JobOutput {
+        id: String,
+        offset: Option<u64>,
+    },
+    JobStop {
+        id: String,
     },
     Brought(Arc<dyn BroughtTool>),
 }

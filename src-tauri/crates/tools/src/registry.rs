@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use holdfast_domain::canonical::{check_arguments, digest};
 use holdfast_domain::recovery::file::FileIntent;
 use holdfast_domain::recovery::lifecycle::AttemptState;
+use holdfast_domain::recovery::restart::{JOB_SCOPE, JOB_STOP};
 use holdfast_domain::transcript::outbound::ToolSpec;
 use serde_json::Value;
 
@@ -21,6 +22,7 @@ use crate::file::aftermath::done;
 use crate::file::plan::Plan;
 use crate::file::publish::Publication;
 use crate::file::{list, plan, read};
+use crate::jobs;
 use crate::outcome::ToolOutcome;
 use crate::prepared::{Action, Prepared, ToolKind};
 use crate::sandbox::{Sandbox, SandboxConfig};
@@ -190,10 +192,12 @@ impl Registry {
                 command,
                 timeout_s,
                 read_only,
+                background,
             } => {
                 let order = shell::run::Order {
                     command,
                     timeout_s: *timeout_s,
+                    background: *background,
                     sandbox: read_only.then_some(&self.sandbox),
                 };
                 shell::run::run(&order, workspace, context).await
@@ -206,6 +210,8 @@ impl Registry {
                 outcome_of_text(fetch::fetch(url, *method, limits, &context.cancel).await)
             }
             Action::Publish { .. } => publish(prepared, workspace, context).await,
+            Action::JobOutput { id, offset } => jobs::output(id, *offset, context).await,
+            Action::JobStop { id } => jobs::stop(id, context).await,
             Action::Brought(tool) => tool.execute(&prepared.arguments, context).await,
             Action::ReadFile { .. }
             | Action::ListDir { .. }
@@ -226,12 +232,15 @@ fn prepare(name: &str, raw: &str, workspace: &Workspace) -> Result<Prepared, Too
         "edit_file" => edit_file,
         "fetch" => fetch_url,
         "shell" => shell_command,
+        "job_output" => job_output,
+        JOB_STOP => job_stop,
         _ => return Err(ToolError::UnknownTool(name.to_owned())),
     };
     let part = build(&value, workspace)?;
-    let (scope, file) = match part.intent {
-        Some(intent) => (Some(format!("file:{}", intent.resolved_path)), Some(intent)),
-        None => (None, None),
+    let (scope, file) = match (part.intent, &part.action) {
+        (Some(intent), _) => (Some(format!("file:{}", intent.resolved_path)), Some(intent)),
+        (None, Action::JobStop { id }) => (Some(format!("{JOB_SCOPE}{id}")), None),
+        (None, _) => (None, None),
     };
     let handed = match &part.action {
         // In the sandbox there is nobody whom it could be handed to.
@@ -258,7 +267,7 @@ fn prepare(name: &str, raw: &str, workspace: &Workspace) -> Result<Prepared, Too
 }
 
 /// Tools whose calls may have effects.
-pub const MUTATING_TOOLS: [&str; 3] = ["write_file", "edit_file", "shell"];
+pub const MUTATING_TOOLS: [&str; 4] = ["write_file", "edit_file", "shell", JOB_STOP];
 
 /// Whether a proposed call may have effects, as far as its name and its raw arguments tell: what
 /// can't be read counts as one that may. An unknown tool is refused before it could have any.
@@ -414,9 +423,6 @@ fn shell_command(value: &Value, _workspace: &Workspace) -> Result<Part, ToolErro
                 .to_owned(),
         });
     }
-    if arguments.background == Some(true) {
-        return Err(ToolError::BackgroundUnavailable);
-    }
     let wrong = |reason: &str| ToolError::Schema {
         tool: "shell",
         reason: format!("command: {reason}"),
@@ -436,10 +442,42 @@ fn shell_command(value: &Value, _workspace: &Workspace) -> Result<Part, ToolErro
         command: arguments.command,
         timeout_s,
         read_only,
+        background: arguments.background == Some(true),
     };
     Ok(Part {
         read_only,
         ..Part::new(ToolKind::Shell, subject, action)
+    })
+}
+
+fn job_output(value: &Value, _workspace: &Workspace) -> Result<Part, ToolError> {
+    let arguments: arguments::JobOutput = arguments::read("job_output", value)?;
+    let (id, offset) = (job_id("job_output", arguments.id)?, arguments.offset);
+    let action = Action::JobOutput {
+        id: id.clone(),
+        offset,
+    };
+    Ok(Part::new(ToolKind::Read, id, action))
+}
+
+fn job_stop(value: &Value, _workspace: &Workspace) -> Result<Part, ToolError> {
+    let arguments: arguments::JobStop = arguments::read(JOB_STOP, value)?;
+    let id = job_id(JOB_STOP, arguments.id)?;
+    let action = Action::JobStop { id: id.clone() };
+    Ok(Part::new(ToolKind::Job, id, action))
+}
+
+fn job_id(tool: &'static str, id: String) -> Result<String, ToolError> {
+    let is_id = id.len() == 32
+        && id
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if is_id {
+        return Ok(id);
+    }
+    Err(ToolError::Schema {
+        tool,
+        reason: "id: it is no job's; a job's id has 32 hex digits, as it was told".to_owned(),
     })
 }
 
@@ -478,6 +516,8 @@ async fn look(prepared: &Prepared, workspace: &Workspace, context: &Context) -> 
             Action::Publish { .. }
             | Action::Fetch { .. }
             | Action::Shell { .. }
+            | Action::JobOutput { .. }
+            | Action::JobStop { .. }
             | Action::Brought(_) => {
                 ToolOutcome::failed(&ToolError::Internal("not a look".to_owned()))
             }

@@ -10,7 +10,7 @@ use crate::error::ToolError;
 use crate::shell::program::Shell;
 
 /// Name, description, schema.
-const SPECS: [(&str, &str, &str); 8] = [
+const SPECS: [(&str, &str, &str); 10] = [
     (
         "read_file",
         "Reads a text file of the workspace. Returns plain text without line numbers; if only a part is returned, a first line in brackets says which lines and how to go on. Use offset and limit for large files. Line ends are shown as \\n, whatever the file has. Bytes that are not UTF-8 are shown as a replacement character.",
@@ -48,8 +48,18 @@ const SPECS: [(&str, &str, &str); 8] = [
     ),
     (
         "shell",
-        "Runs a command by {shell} in the workspace folder. There is no terminal and stdin is empty: a command that asks something fails or reads end-of-file, so pass flags like --yes, and don't start editors, pagers or other interactive programs. stdout and stderr come back together, in order; the last line in brackets says how the command ended. A long output is cut in the middle. The folder and variables of one call are not kept for the next: use cd and && within one command. What still runs when the shell has exited goes on as a job and is not waited for. Repeating a stopped command repeats its effects: look first at what it has done. With read_only true the command runs in a sandbox for looking around, unasked, side by side with other reads, and also while writes are blocked: everything is mounted read-only, there is no network, no socket and no process of outside (ps shows the sandbox alone), /run and /tmp are empty, keys are hidden. Use it for git status, git log, git diff, ls, find, cat. A command that writes fails in it; that says nothing about the command itself.",
-        r#"{"additionalProperties":false,"properties":{"background":{"description":"Start as a job and return at once.","type":"boolean"},"command":{"type":"string"},"read_only":{"description":"Run in a sandbox that can change nothing, for looking around.","type":"boolean"},"timeout_s":{"description":"Seconds until the command is stopped; a default applies if absent.","maximum":86400,"minimum":1,"type":"integer"}},"required":["command"],"type":"object"}"#,
+        "Runs a command by {shell} in the workspace folder. There is no terminal and stdin is empty: a command that asks something fails or reads end-of-file, so pass flags like --yes, and don't start editors, pagers or other interactive programs. stdout and stderr come back together, in order; the last line in brackets says how the command ended. A long output is cut in the middle. The folder and variables of one call are not kept for the next: use cd and && within one command. What still runs when the shell has exited goes on as a job and is not waited for. With background true the command itself is started as a job and the call answers at once with the job's id: use it for servers, watchers and long builds; it has no time limit unless timeout_s is given. Repeating a stopped command repeats its effects: look first at what it has done. With read_only true the command runs in a sandbox for looking around, unasked, side by side with other reads, and also while writes are blocked: everything is mounted read-only, there is no network, no socket and no process of outside (ps shows the sandbox alone), /run and /tmp are empty, keys are hidden. Use it for git status, git log, git diff, ls, find, cat. A command that writes fails in it; that says nothing about the command itself.",
+        r#"{"additionalProperties":false,"properties":{"background":{"description":"Start as a job and answer at once; not with read_only.","type":"boolean"},"command":{"type":"string"},"read_only":{"description":"Run in a sandbox that can change nothing, for looking around.","type":"boolean"},"timeout_s":{"description":"Seconds until the command is stopped; a default applies if absent.","maximum":86400,"minimum":1,"type":"integer"}},"required":["command"],"type":"object"}"#,
+    ),
+    (
+        "job_output",
+        "Shows what a job of this session printed, and whether it runs or how it ended. A job is a command that was started with background true, that the person moved to the background, or that left something running. Without offset the end of the output is shown, at most 24 KiB; the last line says which bytes of how many these are.",
+        r#"{"additionalProperties":false,"properties":{"id":{"description":"The job's id, as it was told.","type":"string"},"offset":{"description":"Byte of the output from which on to show.","minimum":0,"type":"integer"}},"required":["id"],"type":"object"}"#,
+    ),
+    (
+        "job_stop",
+        "Ends a job of this session with all its processes and waits for its real end. Its effects so far stay. A stopped job's result says that effects may be partial.",
+        r#"{"additionalProperties":false,"properties":{"id":{"description":"The job's id, as it was told.","type":"string"}},"required":["id"],"type":"object"}"#,
     ),
 ];
 

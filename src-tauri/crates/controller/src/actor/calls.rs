@@ -13,6 +13,7 @@ use holdfast_domain::transcript::record::{
 use holdfast_tools::{Checkpoint, Context, Prepared, ToolKind};
 
 use super::Actor;
+use super::background::OwnJobs;
 use super::ends::keep;
 use super::guard::Repeat;
 use super::live::progress_to;
@@ -405,12 +406,18 @@ impl Actor {
             turn.calls.remove(&start.call_id);
             return;
         };
+        let detach = tokio_util::sync::CancellationToken::new();
+        turn.detach.insert(start.attempt_id.clone(), detach.clone());
         let context = Context {
             attempt_id: start.attempt_id.clone(),
             argument_digest: start.prepared.argument_digest.clone(),
             idempotency_key: start.idempotency_key,
             boot_id: self.host.boot_id.clone(),
             cancel: turn.cancel.clone(),
+            detach,
+            jobs: std::sync::Arc::new(OwnJobs {
+                outbox: self.outbox.clone(),
+            }),
             progress: progress_to(self.outbox.clone(), &start.attempt_id),
             checkpoint: Checkpoint::at(pass_named),
             effects_root: self.effects_root(),

@@ -91,6 +91,18 @@ impl Actor {
             Command::CancelJob(id, reply) => {
                 let _ = reply.send(self.cancel_job(&id));
             }
+            Command::Background(attempt_id, reply) => self.move_to_background(attempt_id, reply),
+            Command::LookAtJob {
+                id,
+                offset,
+                limit,
+                reply,
+            } => {
+                let _ = reply.send(self.look_at_job(&id, offset, limit));
+            }
+            Command::StopJob(id, reply) => {
+                let _ = reply.send(self.stop_job(&id));
+            }
             Command::Close { keep_jobs, reply } => {
                 self.closing.push(reply);
                 self.close(keep_jobs).await;
@@ -131,16 +143,7 @@ impl Actor {
     fn job_list(&self) -> Vec<Job> {
         self.jobs
             .iter()
-            .map(|(id, job)| {
-                let attempt = self.store.session.attempt(id);
-                Job {
-                    id: id.clone(),
-                    subject: attempt.map(|a| a.subject.clone()).unwrap_or_default(),
-                    started_at: attempt.and_then(|a| a.started_at),
-                    kind: job.kind.word().to_owned(),
-                    stopping: job.stopping,
-                }
-            })
+            .map(|(id, job)| self.job_view(id, job))
             .collect()
     }
 

@@ -31,6 +31,14 @@ impl Actor {
             turn.streaming = false;
         }
         let stored = match outcome {
+            Some(Ended {
+                outcome:
+                    outcome @ ToolOutcome {
+                        background: Some(background),
+                        ..
+                    },
+                ..
+            }) => self.goes_on_as_job(attempt_id, outcome, background).await,
             Some(outcome) => {
                 self.store_outcome(attempt_id, outcome, ResultSource::Live)
                     .await
@@ -38,12 +46,15 @@ impl Actor {
             None => self.tool_panicked(attempt_id).await,
         };
         // TR-10: its real result still goes to this attempt. Or only stragglers are left of it.
-        self.watch_what_is_left(attempt_id).await;
+        if !self.jobs.contains_key(attempt_id) {
+            self.watch_what_is_left(attempt_id).await;
+        }
         // Only now is it no longer in flight: an attempt is never uncertain while its result is on
         // the way into the log.
         if let Some(turn) = &mut self.running {
             turn.calls.remove(call_id);
         }
+        self.answer_moves(attempt_id);
         match stored {
             Ok(seq) => {
                 pass(StopPoint::ResultDurable);
@@ -74,7 +85,10 @@ impl Actor {
     }
 
     /// What can't be stored now is kept, and stored when storage works again.
-    async fn store_one(&mut self, record: Record) -> Result<Option<u64>, (String, String)> {
+    pub(super) async fn store_one(
+        &mut self,
+        record: Record,
+    ) -> Result<Option<u64>, (String, String)> {
         match self.commit_evidence(vec![record.clone()]).await {
             Ok(entries) => Ok(entries.first().map(|entry| entry.seq)),
             Err(error) => {

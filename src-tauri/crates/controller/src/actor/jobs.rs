@@ -13,18 +13,21 @@ use holdfast_domain::transcript::record::{
 };
 use holdfast_supervisor::{Presence, Target};
 use tokio::sync::mpsc;
+use tokio::sync::watch as signal;
 
 use super::Actor;
 use super::ends::{Ended, drop_folder};
 use super::live::TAIL;
 use super::message::JobNews;
-use watch::Watch;
 pub(super) use watch::outcome;
+use watch::{Told, Watch};
 
 /// What a job is to its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JobKind {
-    /// Its call has no result yet: in flight again.
+    /// Its call was answered, and it goes on (TR-50): in flight.
+    Background,
+    /// Found running after a restart, or after its turn gave it up: in flight again.
     Reattached,
     /// Its call has its result.
     Survivors,
@@ -34,8 +37,17 @@ pub(super) enum JobKind {
 }
 
 impl JobKind {
+    /// Its attempt's executor is in this host's hands.
+    pub(super) fn is_in_flight(self) -> bool {
+        match self {
+            Self::Background | Self::Reattached => true,
+            Self::Survivors | Self::Stragglers => false,
+        }
+    }
+
     pub(super) fn word(self) -> &'static str {
         match self {
+            Self::Background => "background",
             Self::Reattached => "reattached",
             Self::Survivors => "survivors",
             Self::Stragglers => "stragglers",
@@ -50,22 +62,35 @@ pub(crate) struct JobState {
     pub(super) stopping: bool,
     /// Tells the watcher to stop it; each wish is a new try. Without this end the watcher goes.
     pub(super) stop: mpsc::UnboundedSender<()>,
+    /// How it ended, once it has.
+    pub(super) over: signal::Sender<Option<String>>,
 }
 
 impl Actor {
+    /// A command that goes on while its call is answered; so much of its output was told.
+    pub(super) fn watch_background(&mut self, attempt_id: &str, told: u64) {
+        self.watch(attempt_id, JobKind::Background, Told::UpTo(told));
+    }
+
     /// Found running after a restart: in flight again, as a job.
     pub(super) fn reattach(&mut self, attempt_id: &str) {
-        self.watch(attempt_id, JobKind::Reattached);
+        // What this host told already is not told again; after a restart its end is.
+        let told = if self.outputs.contains_key(attempt_id) {
+            Told::AllBut(0)
+        } else {
+            Told::AllBut(TAIL as u64)
+        };
+        self.watch(attempt_id, JobKind::Reattached, told);
     }
 
     /// What a finished command left running.
     pub(super) fn watch_survivors(&mut self, attempt_id: &str) {
-        self.watch(attempt_id, JobKind::Survivors);
+        self.watch(attempt_id, JobKind::Survivors, Told::Never);
     }
 
     /// What is left of a command whose outcome is unknown.
     pub(super) fn watch_stragglers(&mut self, attempt_id: &str) {
-        self.watch(attempt_id, JobKind::Stragglers);
+        self.watch(attempt_id, JobKind::Stragglers, Told::Never);
     }
 
     /// What is alive of a supervised attempt without a result: its whole tree, or what a stop left.
@@ -104,7 +129,7 @@ impl Actor {
             .unwrap_or(Presence::Absent)
     }
 
-    fn watch(&mut self, attempt_id: &str, kind: JobKind) {
+    fn watch(&mut self, attempt_id: &str, kind: JobKind, told: Told) {
         let Some(attempt) = self.store.session.attempt(attempt_id) else {
             return;
         };
@@ -133,15 +158,11 @@ impl Actor {
                 kind,
                 stopping: self.closed,
                 stop,
+                over: signal::Sender::new(None),
             },
         );
         let watch = Watch {
-            // What this host told already is not told again; after a restart its end is.
-            told_from: match kind {
-                JobKind::Reattached if self.outputs.contains_key(attempt_id) => Some(0),
-                JobKind::Reattached => Some(TAIL as u64),
-                JobKind::Survivors | JobKind::Stragglers => None,
-            },
+            told,
             command: self.command_of(attempt_id),
             spill: self.store.spill.clone(),
             outbox: self.outbox.clone(),
@@ -211,7 +232,7 @@ impl Actor {
             job.stopping = false;
         }
         if self.closed {
-            self.jobs.remove(attempt_id);
+            self.forget_job(attempt_id);
         }
         self.notice(
             "job_stop_failed",
@@ -220,7 +241,7 @@ impl Actor {
         self.emit_job(attempt_id, self.closed);
     }
 
-    /// A reattached command's real result (TR-18). For survivors the result is there already, and
+    /// The real result of a command that is in flight as a job (TR-18, TR-50). For survivors the result is there already, and
     /// for stragglers it is known that there is none.
     async fn job_exited(&mut self, attempt_id: &str, ended: Ended) {
         let Some(attempt) = self.store.session.attempt(attempt_id) else {
@@ -229,7 +250,12 @@ impl Actor {
         let is_open = self
             .jobs
             .get(attempt_id)
-            .is_some_and(|job| job.kind == JobKind::Reattached);
+            .is_some_and(|job| job.kind.is_in_flight());
+        // What this host ran from its start to its end was never found again.
+        let source = match self.jobs.get(attempt_id).map(|job| job.kind) {
+            Some(JobKind::Background) => ResultSource::Live,
+            _ => ResultSource::Recovered,
+        };
         if !is_open || attempt.result.is_some() || attempt.late.is_some() {
             return;
         }
@@ -242,9 +268,7 @@ impl Actor {
             (true, false) => Some(JobKind::Stragglers),
             (true, true) => None,
         };
-        let stored = self
-            .store_outcome(attempt_id, ended, ResultSource::Recovered)
-            .await;
+        let stored = self.store_outcome(attempt_id, ended, source).await;
         self.job_left(attempt_id, left);
         match stored {
             Ok(seq) => self.emit_result(&call_id, seq),
@@ -265,11 +289,20 @@ impl Actor {
                 }
             }
             None => {
-                if self.jobs.remove(attempt_id).is_some() {
+                if self.forget_job(attempt_id) {
                     self.emit_job(attempt_id, true);
                 }
             }
         }
+    }
+
+    /// It is over, and whoever waits for that hears how it ended.
+    fn forget_job(&mut self, attempt_id: &str) -> bool {
+        let Some(job) = self.jobs.remove(attempt_id) else {
+            return false;
+        };
+        job.over.send_replace(Some(self.job_words(attempt_id)));
+        true
     }
 
     /// The command of a supervised attempt, from its proposal; empty when that is lost.
@@ -322,7 +355,7 @@ impl Actor {
             return self.job_over(attempt_id, record).await;
         }
         if let Some(job) = self.jobs.get_mut(attempt_id)
-            && job.kind == JobKind::Reattached
+            && job.kind.is_in_flight()
         {
             job.kind = JobKind::Stragglers;
         }
@@ -332,7 +365,7 @@ impl Actor {
 
     async fn job_over(&mut self, attempt_id: &str, record: Option<Record>) {
         let seq = self.store_for_job(record).await;
-        if self.jobs.remove(attempt_id).is_some() {
+        if self.forget_job(attempt_id) {
             self.emit_job(attempt_id, true);
         }
         self.emit_attempt(attempt_id, seq);

@@ -11,7 +11,8 @@ use holdfast_api::transcript::{
 use holdfast_domain::recovery::admission::ActionRequest;
 use holdfast_domain::recovery::process::Straggler;
 use holdfast_provider::{ModelEvent, ProviderError};
-use tokio::sync::oneshot;
+use holdfast_tools::JobLook;
+use tokio::sync::{oneshot, watch};
 
 use super::ends::Ended;
 
@@ -101,6 +102,17 @@ pub(crate) enum Command {
     Output(String, u64, Reply<OutputPage>),
     Jobs(Reply<Vec<Job>>),
     CancelJob(String, Reply<()>),
+    /// TR-50: the command of that attempt.
+    Background(String, Reply<Job>),
+    /// From a model.
+    LookAtJob {
+        id: String,
+        offset: u64,
+        limit: u64,
+        reply: Reply<JobLook>,
+    },
+    /// From a model; what comes back tells how it ended, once it has.
+    StopJob(String, Reply<watch::Receiver<Option<String>>>),
     /// Stop everything, store the end, give the session back.
     Close {
         keep_jobs: bool,

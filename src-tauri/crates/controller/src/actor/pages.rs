@@ -90,6 +90,16 @@ impl Actor {
     /// While a command runs its output is read from its effect folder; afterwards from the record,
     /// or from the spill file when it is large.
     pub(super) fn output(&self, attempt_id: &str, offset: u64) -> Result<OutputPage, ApiError> {
+        self.output_part(attempt_id, offset, OUTPUT_PAGE)
+    }
+
+    /// As [`Self::output`], at most `limit` bytes.
+    pub(super) fn output_part(
+        &self,
+        attempt_id: &str,
+        offset: u64,
+        limit: u64,
+    ) -> Result<OutputPage, ApiError> {
         let attempt = self.known(attempt_id)?;
         let page = |length: u64, bytes: &[u8], is_whole: bool| {
             let end = offset.saturating_add(bytes.len() as u64);
@@ -112,7 +122,7 @@ impl Actor {
         let lives = self.jobs.contains_key(attempt_id);
         let Some(result) = result.filter(|_| !lives) else {
             let file = self.effects_root().join(attempt_id).join("output");
-            let (length, bytes) = read_part(&file, offset).unwrap_or_default();
+            let (length, bytes) = read_part(&file, offset, limit).unwrap_or_default();
             return Ok(page(length, &bytes, false));
         };
         match &result.output {
@@ -120,20 +130,23 @@ impl Actor {
                 let bytes = self
                     .store
                     .spill
-                    .read(&spill.name, offset, OUTPUT_PAGE)
+                    .read(&spill.name, offset, limit)
                     .map_err(|error| crate::store::api_error(&error))?;
                 Ok(page(spill.length, &bytes, true))
             }
             None => {
                 let text = result.raw.as_ref().unwrap_or(&result.text).as_bytes();
                 let start = usize::try_from(offset).unwrap_or(usize::MAX);
-                let bytes = text.get(start..).unwrap_or_default();
+                let rest = text.get(start..).unwrap_or_default();
+                let shown =
+                    usize::try_from(limit).map_or(rest.len(), |limit| limit.min(rest.len()));
+                let bytes = rest.get(..shown).unwrap_or_default();
                 Ok(page(text.len() as u64, bytes, true))
             }
         }
     }
 
-    fn known(
+    pub(super) fn known(
         &self,
         attempt_id: &str,
     ) -> Result<&holdfast_domain::recovery::attempt::Attempt, ApiError> {
@@ -164,11 +177,11 @@ fn whole_characters(bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-fn read_part(file: &std::path::Path, offset: u64) -> std::io::Result<(u64, Vec<u8>)> {
+fn read_part(file: &std::path::Path, offset: u64, limit: u64) -> std::io::Result<(u64, Vec<u8>)> {
     let mut file = std::fs::File::open(file)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(offset))?;
     let mut bytes = Vec::new();
-    file.take(OUTPUT_PAGE).read_to_end(&mut bytes)?;
+    file.take(limit).read_to_end(&mut bytes)?;
     Ok((length, bytes))
 }

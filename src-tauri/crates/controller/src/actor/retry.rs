@@ -245,6 +245,7 @@ impl Actor {
             turn_id: phase.clone(),
             retry: true,
             compacting: None,
+            detach: std::collections::BTreeMap::new(),
             cancel,
             model: None,
             calls: BTreeMap::from([(call_id.to_owned(), attempt_id.to_owned())]),

@@ -34,6 +34,7 @@ impl Actor {
             cancel,
             model: None,
             calls: std::collections::BTreeMap::new(),
+            detach: std::collections::BTreeMap::new(),
             live: LiveMessage::default(),
             streaming: false,
             compacting,

@@ -63,6 +63,7 @@ pub(crate) fn tool_view(
     view.read_only = attempt.read_only;
     view.effect_summary.clone_from(&attempt.effect_summary);
     view.started_at = attempt.started_at;
+    view.background = attempt.background.as_ref().map(|job| job.by.clone());
     view.superseded_by.clone_from(&attempt.superseded_by);
     view.retry_of.clone_from(&attempt.retry_of);
     match &attempt.result {

@@ -7,8 +7,9 @@ use holdfast_api::host::{Selector, SessionHost};
 use holdfast_api::inbox::{EditItem, Enqueue, Enqueued, InboxReceipt, InboxView, MoveItem};
 use holdfast_api::recovery::ToolRecoverySnapshot;
 use holdfast_api::session::{
-    Approve, Cancel, CancelJob, Cancelled, CreateSession, CreatedSession, Job, PatchSession,
-    PendingPrompt, RuntimeStates, SessionsPage, SessionsQuery, Status, Submit, Submitted,
+    Approve, BackgroundJob, Cancel, CancelJob, Cancelled, CreateSession, CreatedSession, Job,
+    PatchSession, PendingPrompt, RuntimeStates, SessionsPage, SessionsQuery, Status, Submit,
+    Submitted,
 };
 use holdfast_api::transcript::{
     DiffReply, OutputPage, PageQuery, TranscriptPage, TranscriptSnapshot,
@@ -226,6 +227,17 @@ impl SessionHost for Host {
         self.select(selector)
             .await?
             .ask(|reply| Command::CancelJob(request.id, reply))
+            .await
+    }
+
+    async fn background_job(
+        &self,
+        selector: &Selector,
+        request: BackgroundJob,
+    ) -> Result<Job, ApiError> {
+        self.select(selector)
+            .await?
+            .ask(|reply| Command::Background(request.attempt_id, reply))
             .await
     }
 }

@@ -125,6 +125,18 @@ fn finish(
     outcome.lasting(Duration::from_millis(time))
 }
 
+/// The first `length` bytes of a running command's output, as its call's result shows them.
+pub(crate) fn printed_so_far(output: &Path, length: u64) -> String {
+    let mut text = match Output::read(output, length) {
+        Ok(read) => read.text,
+        Err(error) => format!("[the output so far can't be read: {error}]"),
+    };
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
 /// The line that says how it ended.
 fn ending(receipt: &ExitReceipt, state: AttemptState) -> String {
     if let Some(error) = &receipt.spawn_error {

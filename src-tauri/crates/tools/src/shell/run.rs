@@ -9,15 +9,15 @@ use holdfast_domain::recovery::lifecycle::AttemptState;
 use holdfast_domain::recovery::process::{ExitReceipt, Straggler};
 use holdfast_supervisor::{
     Attachment, HostIdentity, OnHostLoss, PROTOCOL, Progress, Request, SUPPORTED, SupervisorError,
-    Target, launch, prepare, remove, verify_output,
+    Target, launch, prepare, remove, started_by, verify_output,
 };
 
 use super::environment::{command_environment, set};
-use super::finish::{finish_read_only, finish_shell};
+use super::finish::{finish_read_only, finish_shell, printed_so_far};
 use super::program::Shell;
 use crate::context::Context;
 use crate::error::ToolError;
-use crate::outcome::ToolOutcome;
+use crate::outcome::{Background, ToolOutcome};
 use crate::sandbox::{Launch, Sandbox, quiet_environment};
 use crate::text::Pieces;
 use crate::workspace::Workspace;
@@ -26,11 +26,21 @@ use crate::workspace::Workspace;
 /// then is unknown, and its receipt is found later (TR-10).
 const STOP_PATIENCE: Duration = Duration::from_secs(15);
 
+/// Between two looks whether the start is claimed.
+const START_LOOK: Duration = Duration::from_millis(5);
+
+/// What a model is told of every job.
+const JOB_WORDS: &str = "[it runs on, also after this turn; its outcome is not known yet. job_output \
+                         shows what it prints and how it ended, job_stop ends it; its end is told \
+                         with the next message]\n";
+
 /// What is to be run.
 pub(crate) struct Order<'a> {
     pub(crate) command: &'a str,
     /// Seconds; `None`: the context's.
     pub(crate) timeout_s: Option<u64>,
+    /// TR-50: it is not waited for.
+    pub(crate) background: bool,
     /// TR-21: the sandbox of a read-only command.
     pub(crate) sandbox: Option<&'a Arc<Sandbox>>,
 }
@@ -111,9 +121,12 @@ fn request(
             (shell.program(), shell.arguments(order.command))
         }
     };
-    let timeout = order
-        .timeout_s
-        .map_or(context.shell_timeout, Duration::from_secs);
+    // Nobody waits for a job: it ends by itself, or at the limit that its call names.
+    let timeout = match (order.timeout_s, order.background) {
+        (Some(seconds), _) => Some(Duration::from_secs(seconds)),
+        (None, true) => None,
+        (None, false) => Some(context.shell_timeout),
+    };
     Ok(Request {
         protocol: PROTOCOL,
         attempt_id: context.attempt_id.clone(),
@@ -122,7 +135,7 @@ fn request(
         args,
         cwd: folder.to_path_buf(),
         env: environment,
-        timeout_ms: Some(milliseconds(timeout)),
+        timeout_ms: timeout.map(milliseconds),
         grace_ms: milliseconds(context.shell_grace),
         output_cap: context.output_cap,
         on_host_loss,
@@ -158,10 +171,15 @@ async fn follow(
 ) -> ToolOutcome {
     let mut pieces = Pieces::default();
     let mut deadline = None;
+    let leave = may_leave(order, effects, context);
+    tokio::pin!(leave);
     loop {
         let next = match deadline {
             None => tokio::select! {
                 next = attachment.next() => next,
+                by_person = &mut leave => {
+                    return background(effects, by_person, attachment.offset(), context).await;
+                }
                 () = context.cancel.cancelled() => {
                     if let Err(error) = attachment.stop() {
                         return unknown(&format!("it could not be told to stop: {error}"), Vec::new());
@@ -177,6 +195,9 @@ async fn follow(
         };
         match next {
             Ok(Progress::Output(bytes)) => context.progress.send(&pieces.push(&bytes)),
+            Ok(Progress::Exited(_)) if order.background && deadline.is_none() => {
+                return background(effects, false, attachment.offset(), context).await;
+            }
             Ok(Progress::Exited(receipt)) => {
                 return finish(order, effects, receipt).await;
             }
@@ -193,6 +214,42 @@ async fn follow(
             Err(error) => return unknown(&error.to_string(), Vec::new()),
         }
     }
+}
+
+/// Waits until the command is to go on as a job, and has been started: before that nobody knows
+/// whether it will. Answers whether a person wants it.
+async fn may_leave(order: &Order<'_>, effects: &Path, context: &Context) -> bool {
+    if order.sandbox.is_some() {
+        // What only looks is waited for.
+        return std::future::pending().await;
+    }
+    if !order.background {
+        context.detach.cancelled().await;
+    }
+    while started_by(effects).is_none() {
+        tokio::time::sleep(START_LOOK).await;
+    }
+    !order.background
+}
+
+/// The answer of a call whose command goes on. Of one that was waited for, what it printed so far
+/// is part of the answer.
+async fn background(effects: &Path, by_person: bool, told: u64, context: &Context) -> ToolOutcome {
+    let id = &context.attempt_id;
+    let text = if by_person {
+        let file = effects.join(holdfast_supervisor::folder::OUTPUT);
+        let read = tokio::task::spawn_blocking(move || printed_so_far(&file, told));
+        let so_far = read.await.unwrap_or_default();
+        format!(
+            "{so_far}[the person moved this command to the background while it ran: it goes on as \
+             job {id}, and its time limit stays]\n{JOB_WORDS}"
+        )
+    } else {
+        format!("[started as job {id}]\n{JOB_WORDS}")
+    };
+    let mut outcome = ToolOutcome::bare(AttemptState::Running, text);
+    outcome.background = Some(Background { by_person, told });
+    outcome
 }
 
 /// The whole output is read for its digest, so not on a thread of the runtime.

@@ -107,6 +107,8 @@ impl Place {
             idempotency_key: "the-key".to_owned(),
             boot_id: holdfast_supervisor::boot_id().unwrap_or_default(),
             cancel: CancellationToken::new(),
+            detach: CancellationToken::new(),
+            jobs: std::sync::Arc::new(holdfast_tools::NoJobs),
             progress: Progress::default(),
             checkpoint: Checkpoint::default(),
             effects_root: self.folder.path().join("effects"),

@@ -26,10 +26,20 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// Between two looks for processes whose supervisor is gone; each reads all environments.
 const STRAGGLERS_AGAIN: Duration = Duration::from_millis(500);
 
+/// How much of the output was told already; the rest is told as it comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Nothing more is told.
+    Never,
+    /// All but this many bytes before its present end.
+    AllBut(u64),
+    /// So many bytes from its beginning.
+    UpTo(u64),
+}
+
 pub(super) struct Watch {
     pub(super) target: Target,
-    /// Output is told, from this many bytes before its present end on.
-    pub(super) told_from: Option<u64>,
+    pub(super) told: Told,
     pub(super) command: String,
     pub(super) spill: Spill,
     pub(super) outbox: mpsc::UnboundedSender<Message>,
@@ -48,13 +58,14 @@ impl Watch {
     pub(super) async fn run(self, mut wishes: mpsc::UnboundedReceiver<()>) {
         let length =
             std::fs::metadata(self.target.folder.join(OUTPUT)).map_or(0, |meta| meta.len());
-        let offset = self
-            .told_from
-            .map_or(length, |before| length.saturating_sub(before));
+        let offset = match self.told {
+            Told::Never => length,
+            Told::AllBut(rest) => length.saturating_sub(rest),
+            Told::UpTo(told) => told,
+        };
         let mut attachment = Attachment::attach(self.target.clone(), None, offset);
-        let progress = self
-            .told_from
-            .map(|_| progress_to(self.outbox.clone(), &self.target.attempt_id));
+        let progress = (self.told != Told::Never)
+            .then(|| progress_to(self.outbox.clone(), &self.target.attempt_id));
         // In the middle of the output, the first piece may begin inside a character.
         let (mut pieces, mut is_inside) = (Pieces::default(), offset > 0);
         let mut is_call = true;
