@@ -41,6 +41,7 @@ const COMMANDS: &[&str] = &[
     "output",
     "jobs",
     "cancel_job",
+    "background_job",
     "list_models",
     "get_settings",
     "save_settings",

@@ -48,6 +48,7 @@ macro_rules! registry {
                 $crate::commands::sessions::output,
                 $crate::commands::sessions::jobs,
                 $crate::commands::sessions::cancel_job,
+                $crate::commands::sessions::background_job,
                 $crate::commands::settings::list_models,
                 $crate::commands::settings::get_settings,
                 $crate::commands::settings::save_settings,

@@ -1,6 +1,7 @@
 //! The agent as its users meet it: a real host, a real scripted model server, real HTTP, real
 //! commands; nobody crashes here.
 
+mod background;
 mod calls;
 mod command_line;
 mod disk;

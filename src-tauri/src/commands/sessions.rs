@@ -63,4 +63,6 @@ commands! {
     jobs(Tab) -> Vec<Job>;
     /// Stops a job.
     cancel_job(TabJob) -> Nothing;
+    /// A running command goes on as a job.
+    background_job(TabAttempt) -> Job;
 }

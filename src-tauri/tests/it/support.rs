@@ -157,7 +157,9 @@ pub(crate) fn request(operation: &str) -> Value {
             "tabId": "t1", "id": "q1", "generation": 3, "allow": true, "scope": "once", "reason": "",
         }),
         "transcript_page" => json!({ "tabId": "t1", "before": 12, "limit": 50 }),
-        "diff" | "output" => json!({ "tabId": "t1", "attemptId": "a1", "offset": 0 }),
+        "diff" | "output" | "background_job" => {
+            json!({ "tabId": "t1", "attemptId": "a1", "offset": 0 })
+        }
         "cancel_job" => json!({ "tabId": "t1", "id": "j1" }),
         "save_settings" => json!({
             "theme": "dark", "language": "en", "fontSize": 13, "mode": "ask", "model": "demo/demo",

@@ -274,6 +274,13 @@ export const commands = {
 	 */
 	cancelJob: (request: TabJob) => __TAURI_INVOKE<Nothing>("cancel_job", { request }),
 	/**
+	 *  A running command goes on as a job.
+	 * 
+	 *  # Errors
+	 *  As the operation says, with its code.
+	 */
+	backgroundJob: (request: TabAttempt) => __TAURI_INVOKE<Job>("background_job", { request }),
+	/**
 	 *  Models on offer.
 	 * 
 	 *  # Errors
@@ -814,7 +821,7 @@ export type Intent =
 /**  Before all that waits, and into the turn that runs if its model is asked once more. */
 "steer";
 
-/**  `GET /jobs`: one process tree that outlives its call. */
+/**  `GET /jobs`: one command or process tree that nobody waits for. */
 export type Job = {
 	/**  Id: that of its attempt. */
 	id: string,
@@ -822,8 +829,17 @@ export type Job = {
 	subject: string,
 	/**  Unix milliseconds. */
 	startedAt: number | null,
+	/**  The command, whole; empty when it is lost. */
+	command: string,
+	/**  Our id of its call. */
+	callId: string,
+	/**  Process id of its supervisor, for display. */
+	pid: number | null,
+	/**  Bytes of output that are there now; `GET /output?attempt` has them. */
+	outputLength: number,
 	/**
-	 *  `reattached`: its call has no result yet; `survivors`: what a finished command left;
+	 *  `background`: a command that was not waited for (TR-50); `reattached`: one that was found
+	 *  running after a restart; `survivors`: what a finished command left;
 	 *  `stragglers`: what is left of a command whose outcome is unknown (SV-04).
 	 */
 	kind: string,
@@ -1526,6 +1542,11 @@ export type ToolView = {
 	 *  came of it is told in a note.
 	 */
 	retryOf?: string | null,
+	/**
+	 *  TR-50: the command went on as a job, and the model was told so in place of its end: `model`,
+	 *  the call asked for it, or `person`. State, output and exit are its real ones.
+	 */
+	background?: string | null,
 	/**  Words about the effect. */
 	effectSummary?: string,
 	/**  Diff of a file change. */

@@ -274,6 +274,8 @@ app_operations! {
     jobs(Tab) -> Vec<Job>;
     /// Stops a job.
     cancel_job(TabJob) -> Nothing;
+    /// A running command goes on as a job, and its turn without it.
+    background_job(TabAttempt) -> Job;
     /// Models on offer.
     list_models(Nothing) -> ModelList;
     /// Settings of the app.

@@ -24,8 +24,8 @@ use holdfast_api::inbox::{
 };
 use holdfast_api::recovery::ToolRecoverySnapshot;
 use holdfast_api::session::{
-    Approve, Cancel, CancelJob, Cancelled, CreateSession, Job, PatchSession, PendingPrompt,
-    SessionsPage, SessionsQuery, Submit, Submitted,
+    Approve, BackgroundJob, Cancel, CancelJob, Cancelled, CreateSession, Job, PatchSession,
+    PendingPrompt, SessionsPage, SessionsQuery, Submit, Submitted,
 };
 use holdfast_api::transcript::{
     DiffReply, OutputPage, PageQuery, TranscriptPage, TranscriptSnapshot,
@@ -446,6 +446,17 @@ impl App for Desktop {
             .cancel_job(&bound.selector(), request)
             .await?;
         Ok(Nothing {})
+    }
+
+    async fn background_job(&self, attempt: TabAttempt) -> Result<Job, ApiError> {
+        let bound = self.inner.bound(&attempt.tab_id)?;
+        let request = BackgroundJob {
+            attempt_id: attempt.attempt_id,
+        };
+        self.inner
+            .host
+            .background_job(&bound.selector(), request)
+            .await
     }
 
     async fn list_models(&self, _: Nothing) -> Result<ModelList, ApiError> {

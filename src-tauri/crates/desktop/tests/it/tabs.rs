@@ -177,6 +177,10 @@ async fn an_unknown_tab_is_refused_by_every_operation_on_tabs() {
         ("output", with(serde_json::json!({"attemptId": "a"}))),
         ("jobs", with(serde_json::json!({}))),
         ("cancel_job", with(serde_json::json!({"id": "j"}))),
+        (
+            "background_job",
+            with(serde_json::json!({"attemptId": "a"})),
+        ),
     ];
     for (name, request) in requests {
         let error = holdfast_api::app::dispatch(app, name, request)
