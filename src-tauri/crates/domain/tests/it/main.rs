@@ -10,6 +10,7 @@ mod fold;
 mod history;
 mod identity;
 mod inbox;
+mod jobs;
 mod log;
 mod model;
 mod next;

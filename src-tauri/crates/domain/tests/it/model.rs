@@ -26,6 +26,7 @@ const NONE: Budget = Budget {
     crashes: 0,
     reboots: 0,
     losses: 0,
+    jobs: 0,
     blind: 0,
     timeouts: 0,
     stops: 0,
@@ -201,6 +202,53 @@ fn tr_11_stop_and_timeout_with_and_without_a_proven_end() {
         "{:?}",
         seen.refusals
     );
+}
+
+#[test]
+fn tr_50_a_command_in_the_background_over_crashes_stops_and_losses() {
+    let seen = sound(
+        "jobs",
+        Budget {
+            messages: 2,
+            calls: 2,
+            crashes: 1,
+            jobs: either(1, 2),
+            losses: either(0, 1),
+            stops: either(0, 1),
+            answers: 1,
+            ..NONE
+        },
+        &[
+            "background",
+            "result",
+            "reattach",
+            "adopt",
+            "asked to repeat",
+            "dispatch",
+            "message",
+        ],
+    );
+    assert!(seen.states.contains("running"), "{:?}", seen.states);
+}
+
+#[test]
+fn tr_50_a_lost_or_unstoppable_job_holds_the_barrier() {
+    let seen = sound(
+        "ends of jobs",
+        Budget {
+            messages: 2,
+            calls: 2,
+            jobs: 1,
+            losses: 1,
+            stops: 1,
+            unproven: 1,
+            looks: 1,
+            actions: 1,
+            ..NONE
+        },
+        &["background", "lost", "unproven end", "blocked", "dismiss"],
+    );
+    assert!(seen.states.contains("unknown"), "{:?}", seen.states);
 }
 
 #[test]

@@ -170,6 +170,12 @@ fn one_of_each() -> Vec<Record> {
         .into(),
         inspected("a", "i1").into(),
         resolved("a", Resolution::Dismiss).into(),
+        JobStarted {
+            attempt_id: "a".to_owned(),
+            by: JobStarted::PERSON.to_owned(),
+            text: ODD.to_owned(),
+        }
+        .into(),
         JobEnded {
             attempt_id: "a".to_owned(),
             reason: ODD.to_owned(),

@@ -26,7 +26,10 @@ pub(super) fn in_flight(world: &World) -> InFlight {
     world
         .host
         .iter()
-        .flat_map(|host| host.in_flight.iter().chain(&host.watched))
+        .flat_map(|host| {
+            let waited_for = host.in_flight.iter();
+            waited_for.chain(&host.background).chain(&host.watched)
+        })
         .map(|index| id_of(*index))
         .collect()
 }
@@ -158,6 +161,11 @@ fn check(world: &mut World, tool: Tool, permission: Permission) {
             .and_then(|attempt| attempt.result.as_ref())
             .is_some_and(|result| {
                 result.source == ResultSource::Live && result.state != AttemptState::Interrupted
+            });
+        // It was told that this very command runs, by the host that runs it.
+        let is_told = is_told
+            || attempt.is_some_and(|attempt| {
+                attempt.background.is_some() && attempt.state.is_open() && !attempt.found_open
             });
         if (effect.runs > 0 || may_still_run) && (retried == Some(index) || !is_told) {
             let words = format!("a{index} is executed a second time without a person's word");

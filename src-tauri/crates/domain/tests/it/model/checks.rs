@@ -83,7 +83,8 @@ fn told(world: &World, attempt: &Attempt) -> Option<&'static str> {
             attempt.state,
             AttemptState::NotStarted | AttemptState::Cancelled
         )
-        && answer.is_some_and(|text| !text.contains("is unknown"))
+        && answer
+            .is_some_and(|text| !text.contains("is unknown") && !text.contains("is not known yet"))
     {
         return Some("a model is told more than is known");
     }

@@ -9,8 +9,9 @@ use holdfast_domain::recovery::restart::{Findings, RestartStep, plan};
 use holdfast_domain::transcript::next::{Next, next};
 use holdfast_domain::transcript::notes::{closing, closings, host_note};
 use holdfast_domain::transcript::record::{
-    AssistantMessage, AttemptChanged, CallRefused, LateEvidence, NotStarted, PromptAsked,
-    ProposedCall, Record, ResultSource, ToolResult, TurnEnded, TurnStarted, UserMessage,
+    AssistantMessage, AttemptChanged, CallRefused, JobStarted, LateEvidence, NotStarted,
+    PromptAsked, ProposedCall, Record, ResultSource, ToolResult, TurnEnded, TurnStarted,
+    UserMessage,
 };
 use holdfast_domain::transcript::view::{check_pairing, outbound};
 
@@ -250,8 +251,16 @@ fn work(world: &World, host: &Host, found: &mut Moves) {
         launch(world, host, *index, found);
         arrival(world, *index, ResultSource::Live, found);
     }
+    for index in &host.background {
+        arrival(world, *index, ResultSource::Live, found);
+    }
     for index in &host.watched {
         arrival(world, *index, ResultSource::Recovered, found);
+    }
+    if host.running && !host.cancelled && world.budget.jobs > 0 {
+        for index in &host.in_flight {
+            background(world, *index, found);
+        }
     }
     if world.budget.stops > 0 && world.session.prompt.is_none() {
         stop(world, host, found);
@@ -284,9 +293,29 @@ fn launch(world: &World, host: &Host, index: usize, found: &mut Moves) {
     });
 }
 
+/// TR-50: a command that was started goes on, and its call is answered. It is watched first.
+fn background(world: &World, index: usize, found: &mut Moves) {
+    if world.effects[index].start != Start::Supervisor {
+        return;
+    }
+    let mut watched = world.clone();
+    watched.budget.jobs -= 1;
+    if let Some(host) = &mut watched.host {
+        host.in_flight.remove(&index);
+        host.background.insert(index);
+    }
+    let record = JobStarted {
+        attempt_id: id_of(index),
+        by: JobStarted::MODEL.to_owned(),
+        text: format!("started as job a{index}; its outcome is not known yet"),
+    };
+    found.extend(write("background", &watched, &[record.into()], |_| {}));
+}
+
 fn drop_attempt(world: &mut World, index: usize) {
     if let Some(host) = &mut world.host {
         host.in_flight.remove(&index);
+        host.background.remove(&index);
         host.watched.remove(&index);
     }
 }
@@ -352,6 +381,7 @@ fn stop(world: &World, host: &Host, found: &mut Moves) {
     let mut next = world.clone();
     next.budget.stops -= 1;
     let mut wanted = host.watched.clone();
+    wanted.extend(&host.background);
     if host.running && !host.cancelled {
         if let Some(host) = &mut next.host {
             host.cancelled = true;

@@ -103,6 +103,8 @@ pub(super) struct Host {
     pub(super) cancelled: bool,
     /// Attempts whose executor it owns.
     pub(super) in_flight: BTreeSet<usize>,
+    /// Commands of its own that go on in the background (TR-50).
+    pub(super) background: BTreeSet<usize>,
     /// Attempts that it found running, and watches.
     pub(super) watched: BTreeSet<usize>,
     /// It could not read the effect folders.
@@ -139,6 +141,8 @@ pub(super) struct Budget {
     pub(super) crashes: u8,
     pub(super) reboots: u8,
     pub(super) losses: u8,
+    /// Commands that go on in the background.
+    pub(super) jobs: u8,
     /// Openings at which no effect folder can be read.
     pub(super) blind: u8,
     pub(super) timeouts: u8,
