@@ -5,6 +5,8 @@
 //! as anything else, and the model's next request is well-formed.
 #![cfg(unix)]
 
+#[cfg(target_os = "linux")]
+mod background;
 mod barrier;
 mod commands;
 mod cuts;
