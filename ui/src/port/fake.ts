@@ -90,6 +90,8 @@ export function createFakePort(scene: Scene): FakePort {
         return { attemptId: '', offset: 0, length: 0, text: '', more: false };
       case 'jobs':
         return scene.jobs;
+      case 'background_job':
+        return scene.jobs[0];
       case 'list_models':
         return { defaultModel: scene.models[0]?.id ?? '', models: scene.models };
       case 'get_settings':

@@ -45,6 +45,7 @@ export const OPERATIONS = [
   'output',
   'jobs',
   'cancel_job',
+  'background_job',
   'list_models',
   'get_settings',
   'save_settings',
@@ -95,6 +96,7 @@ export interface Operations {
   output(request: wire.TabAttempt): Promise<wire.OutputPage>;
   jobs(request: wire.Tab): Promise<wire.Job[]>;
   cancelJob(request: wire.TabJob): Promise<wire.Nothing>;
+  backgroundJob(request: wire.TabAttempt): Promise<wire.Job>;
   listModels(): Promise<wire.ModelList>;
   getSettings(): Promise<wire.Settings>;
   saveSettings(request: wire.Settings): Promise<wire.Settings>;

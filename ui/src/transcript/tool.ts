@@ -25,6 +25,8 @@ const TARGETS: Record<string, { icon: IconName; field: string }> = {
   edit_file: { icon: 'pencil', field: 'path' },
   fetch: { icon: 'globe', field: 'url' },
   shell: { icon: 'terminal', field: 'command' },
+  job_output: { icon: 'terminal', field: 'id' },
+  job_stop: { icon: 'terminal', field: 'id' },
 };
 
 export function iconOf(name: string): IconName {
@@ -52,7 +54,9 @@ export function isEdit(name: string): boolean {
 }
 
 export function cardState(
-  tool: Pick<ToolView, 'state' | 'resultSource' | 'code' | 'supersededBy'> & { readOnly?: boolean },
+  tool: Pick<ToolView, 'state' | 'resultSource' | 'code' | 'supersededBy' | 'background'> & {
+    readOnly?: boolean;
+  },
   asks: boolean,
 ): CardState {
   if (tool.supersededBy) {
@@ -70,7 +74,9 @@ export function cardState(
         ? { mark: 'asks', word: 'tool.asks', why: null, tone: 'asks' }
         : { mark: 'waiting', word: 'tool.waiting', why: null, tone: 'plain' };
     case 'in_flight':
-      return { mark: 'running', word: 'tool.running', why: null, tone: 'plain' };
+      return tool.background
+        ? { mark: 'jobs', word: 'tool.inBackground', why: null, tone: 'plain' }
+        : { mark: 'running', word: 'tool.running', why: null, tone: 'plain' };
     case 'completed':
       return tool.resultSource === 'recovered'
         ? { mark: 'recovered', word: 'tool.recovered', why: 'tool.why.recovered', tone: 'plain' }
