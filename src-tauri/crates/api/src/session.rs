@@ -338,13 +338,16 @@ pub struct Job {
     /// Unix milliseconds.
     #[specta(type = Option<f64>)]
     pub started_at: Option<u64>,
-    /// The command, whole; empty when it is lost.
+    /// The command, whole; empty when it is lost, or of an older host.
+    #[serde(default)]
     pub command: String,
     /// Our id of its call.
+    #[serde(default)]
     pub call_id: String,
     /// Process id of its supervisor, for display.
     pub pid: Option<u32>,
     /// Bytes of output that are there now; `GET /output?attempt` has them.
+    #[serde(default)]
     #[specta(type = f64)]
     pub output_length: u64,
     /// `background`: a command that was not waited for (TR-50); `reattached`: one that was found

@@ -9,9 +9,9 @@ use holdfast_api::history::{CompactionStarted, Rewind, RewindReply};
 use holdfast_api::inbox::{EditItem, Enqueue, Enqueued, InboxReceipt, InboxView, MoveItem};
 use holdfast_api::recovery::ToolRecoverySnapshot;
 use holdfast_api::session::{
-    Approve, Cancel, CancelJob, Cancelled, CreateSession, CreatedSession, Job, PatchSession,
-    PendingPrompt, Resume, RuntimeStates, SessionsPage, SessionsQuery, Status, Submit, Submitted,
-    session_path,
+    Approve, BackgroundJob, Cancel, CancelJob, Cancelled, CreateSession, CreatedSession, Job,
+    PatchSession, PendingPrompt, Resume, RuntimeStates, SessionsPage, SessionsQuery, Status,
+    Submit, Submitted, session_path,
 };
 use holdfast_api::transcript::{
     DiffReply, OutputPage, PageQuery, TranscriptPage, TranscriptSnapshot,
@@ -395,5 +395,16 @@ impl SessionHost for RemoteHost {
         self.command(Method::POST, &parts, selector, &body(&request)?)
             .await?;
         Ok(())
+    }
+
+    async fn background_job(
+        &self,
+        selector: &Selector,
+        request: BackgroundJob,
+    ) -> Result<Job, ApiError> {
+        let body = body(&request)?;
+        let parts = ["jobs", "background"];
+        let sent = self.command(Method::POST, &parts, selector, &body);
+        Ok(decoded(sent.await?)?)
     }
 }
