@@ -138,3 +138,29 @@ async fn what_is_kept_is_the_users_alone() {
         assert_eq!(mode(&file) & 0o077, 0, "{}", file.display());
     }
 }
+
+#[tokio::test]
+async fn rs_37_logs_tell_states_by_a_part_of_their_epoch() {
+    let mut scene = Scene::new("full").await;
+    scene.model.push(Step::text("done"));
+    scene.turn("private-prompt-4801").await;
+    let state = scene.get("/status").await["runtimeState"].clone();
+    let epoch = state["runtimeEpoch"].as_str().unwrap().to_owned();
+    assert!(scene.host.term().unwrap().success());
+    let logs: String = files(&scene.data.join("logs"))
+        .iter()
+        .map(|file| std::fs::read_to_string(file).unwrap())
+        .collect();
+    let told: Vec<&str> = logs
+        .lines()
+        .filter(|line| line.contains("source=\"commit\"") && line.contains(&epoch[..8]))
+        .collect();
+    let last = format!("revision={} ", state["revision"]);
+    assert!(told.iter().any(|line| line.contains(&last)), "{told:#?}");
+    for phase in ["Executing", "Finishing", "Idle"] {
+        let word = format!("phase={phase}");
+        assert!(told.iter().any(|line| line.contains(&word)), "{phase}");
+    }
+    assert!(!logs.contains(&epoch), "the whole epoch");
+    assert!(!logs.contains("private-prompt-4801"));
+}

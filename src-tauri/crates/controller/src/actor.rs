@@ -298,6 +298,15 @@ impl Actor {
     fn publish(&mut self) {
         let sample = self.sample();
         if let Some(state) = self.commits.commit(&sample) {
+            tracing::info!(
+                source = "commit",
+                epoch = state.epoch_mark(),
+                revision = state.revision,
+                phase = ?state.phase,
+                jobs = state.background_jobs,
+                unresolved = state.unresolved,
+                "runtime state"
+            );
             self.host.hub.publish_state(&self.id, state.clone());
         }
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use holdfast_api::event::Frame;
 use holdfast_domain::runtime::observed::snapshot_of;
 use holdfast_domain::runtime::remote::RemoteVerdict;
+use holdfast_domain::runtime::snapshot::RuntimeState;
 use holdfast_sse::{Signal, SseError, SseEvent, Subscription};
 use serde_json::Value;
 
@@ -169,6 +170,7 @@ fn state(inner: &Inner, generation: u64, data: &Value) {
     };
     let state = snapshot_of(&data["runtimeState"]).ok();
     let verdict = inner.sessions().stream(generation, path, state.as_ref());
+    tell(&verdict, state.as_ref());
     match verdict {
         RemoteVerdict::Accepted => inner.sink.changed(),
         RemoteVerdict::Conflict { resync } => {
@@ -184,6 +186,26 @@ fn state(inner: &Inner, generation: u64, data: &Value) {
         RemoteVerdict::Deferred => inner.doubt.notify_one(),
         RemoteVerdict::Duplicate | RemoteVerdict::Stale | RemoteVerdict::Fenced => {}
     }
+}
+
+/// RS-37.
+fn tell(verdict: &RemoteVerdict, state: Option<&RuntimeState>) {
+    let reason = match verdict {
+        RemoteVerdict::Accepted | RemoteVerdict::Duplicate => return,
+        RemoteVerdict::Stale => "stale",
+        RemoteVerdict::Conflict { .. } => "conflict",
+        RemoteVerdict::Deferred => "deferred",
+        RemoteVerdict::Invalid => "invalid",
+        RemoteVerdict::Fenced => "fenced",
+    };
+    tracing::info!(
+        source = "stream",
+        epoch = state.map(RuntimeState::epoch_mark),
+        revision = state.map(|state| state.revision),
+        phase = ?state.map(|state| state.phase),
+        reason,
+        "runtime state of another host"
+    );
 }
 
 /// What this program does not know is for others.

@@ -75,7 +75,18 @@ async fn read(inner: &Inner) -> bool {
 }
 
 fn settle(inner: &Inner, begun: ReadBegun, answer: &ReadAnswer) {
-    let again = inner.sessions().finish_read(begun, answer);
+    let (again, counters) = {
+        let mut sessions = inner.sessions();
+        (sessions.finish_read(begun, answer), sessions.counters())
+    };
+    tracing::debug!(
+        source = "read",
+        stale = counters.stale,
+        conflicts = counters.conflicts,
+        failures = counters.failures,
+        again,
+        "states of another host"
+    );
     if again {
         inner.doubt.notify_one();
     }

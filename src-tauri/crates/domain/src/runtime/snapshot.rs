@@ -127,6 +127,11 @@ impl RuntimeState {
         self.running || self.pending_prompt || self.background_jobs > 0
     }
 
+    /// RS-37: the part of the epoch that logs carry, 8 hex digits.
+    pub fn epoch_mark(&self) -> &str {
+        self.runtime_epoch.get(..8).unwrap_or_default()
+    }
+
     /// RS-06: a snapshot of which a reader may believe anything. No count is larger than what every
     /// reader can hold exactly.
     pub fn is_valid(&self) -> bool {
