@@ -829,14 +829,14 @@ export type Job = {
 	subject: string,
 	/**  Unix milliseconds. */
 	startedAt: number | null,
-	/**  The command, whole; empty when it is lost. */
-	command: string,
+	/**  The command, whole; empty when it is lost, or of an older host. */
+	command?: string,
 	/**  Our id of its call. */
-	callId: string,
+	callId?: string,
 	/**  Process id of its supervisor, for display. */
 	pid: number | null,
 	/**  Bytes of output that are there now; `GET /output?attempt` has them. */
-	outputLength: number,
+	outputLength?: number,
 	/**
 	 *  `background`: a command that was not waited for (TR-50); `reattached`: one that was found
 	 *  running after a restart; `survivors`: what a finished command left;
