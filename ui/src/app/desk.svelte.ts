@@ -5,6 +5,7 @@ import { createContext } from 'svelte';
 import { SvelteMap } from 'svelte/reactivity';
 
 import { Outbox, type Keep } from '../composer/outbox.svelte';
+import { Queues } from '../composer/queue.svelte';
 import { setLanguage } from '../messages/language.svelte';
 import type {
   AppEvent,
@@ -30,6 +31,7 @@ export class Desk {
   readonly runtime = new RuntimeMirror();
   readonly toasts = new Toasts();
   readonly outbox: Outbox;
+  readonly queues: Queues;
   readonly review: Review;
 
   readonly #conversations = new SvelteMap<string, Conversation>();
@@ -49,6 +51,11 @@ export class Desk {
   readonly conversation = $derived(this.#conversations.get(this.activeId));
   /** The active tab's session in the projection. */
   readonly session = $derived(this.runtime.session(this.activeId));
+  /** What waits in the active tab's session, when something does. */
+  readonly queue = $derived.by(() => {
+    const view = this.queues.view(this.activeId);
+    return view && view.items.length > 0 ? view : undefined;
+  });
   /** Send and Stop may be used (RS-15, RS-25). */
   readonly canAct = $derived(
     this.active?.problem === '' && this.runtime.confirmed(this.session?.freshness),
@@ -62,6 +69,7 @@ export class Desk {
   constructor(port: Port, keep: Keep | null = null) {
     this.port = port;
     this.outbox = new Outbox(port, keep);
+    this.queues = new Queues(port);
     this.review = new Review(port);
     this.#sync = createRuntimeSync(this.#store, {
       sync: () => port.syncRuntimeState(),
@@ -258,6 +266,7 @@ export class Desk {
       if (now?.sessionGeneration !== before.sessionGeneration) {
         this.#conversations.get(before.tabId)?.close();
         this.#conversations.delete(before.tabId);
+        this.queues.forget(before.tabId);
       }
     }
     this.tabs = tabs;
@@ -284,6 +293,8 @@ export class Desk {
       const conversation = new Conversation(this.port, tabId);
       this.#conversations.set(tabId, conversation);
       void conversation.load();
+      void this.queues.load(tabId);
+      void this.outbox.settle(tabId);
     }
   }
 
@@ -303,6 +314,10 @@ export class Desk {
     this.#sync.link(link === 'up');
     if (link === 'up') {
       this.outbox.flush();
+      for (const tabId of this.#conversations.keys()) {
+        void this.queues.load(tabId);
+        void this.outbox.settle(tabId);
+      }
       return;
     }
     this.refused = link === 'refused';
@@ -317,8 +332,9 @@ export class Desk {
         this.#sync.resync();
         void this.rereadLayout().catch(() => undefined);
         this.#rereadSoon();
-        for (const conversation of this.#conversations.values()) {
+        for (const [tabId, conversation] of this.#conversations) {
           void conversation.load();
+          void this.queues.load(tabId);
         }
         break;
       case 'remote-tab:updated':
@@ -340,6 +356,9 @@ export class Desk {
       }
       this.#conversations.get(tab.tabId)?.frames(own);
       const kinds = new Set(own.map(({ frame }) => frame.kind));
+      if (kinds.has('inbox_changed') || kinds.has('gap')) {
+        void this.queues.load(tab.tabId);
+      }
       if (kinds.has('session_changed')) {
         void this.rereadLayout().catch(() => undefined);
       }

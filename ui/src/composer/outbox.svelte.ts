@@ -1,16 +1,19 @@
 // Drafts and their keys (RS-16).
 //
 // Guarantees: a draft is cleared only when the backend has the message; a message that was not
-// answered keeps its key, so that sending the same text again can't make it two; what the backend
-// has not stored yet is kept by the page itself, over a reload too.
+// answered keeps its key, over a reload too, so that sending the same text again can't make it two;
+// it is looked up and never sent again by itself; what the backend has not stored yet is kept by the
+// page itself.
 
 import { SvelteMap } from 'svelte/reactivity';
 
-import type { Port } from '../port/port';
+import { PortError, type Port } from '../port/port';
 
 const SAVE_MS = 400;
 /** Name of what the page keeps itself: drafts that the backend has not stored, by tab. */
 const UNSAVED = 'holdfast.drafts';
+/** Name of the keys of messages that were sent and not answered, by tab. */
+const UNANSWERED = 'holdfast.unanswered';
 
 /** Where the page keeps what it could not hand over yet. */
 export type Keep = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
@@ -20,6 +23,8 @@ export class Outbox {
   readonly #keep: Keep | null;
   readonly #drafts = new SvelteMap<string, string>();
   readonly #keys = new Map<string, { text: string; key: string }>();
+  /** Messages whose answer was lost, by tab: text and key. */
+  readonly #unanswered = new SvelteMap<string, { text: string; key: string }>();
   readonly #timers = new Map<string, ReturnType<typeof setTimeout>>();
   /** What the backend has not said to have stored. */
   readonly #unsaved = new Map<string, string>();
@@ -28,8 +33,16 @@ export class Outbox {
   constructor(port: Port, keep: Keep | null = null) {
     this.#port = port;
     this.#keep = keep;
-    for (const [tabId, text] of Object.entries(this.#kept())) {
-      this.#unsaved.set(tabId, text);
+    for (const [tabId, text] of Object.entries(this.#kept(UNSAVED))) {
+      if (typeof text === 'string') {
+        this.#unsaved.set(tabId, text);
+      }
+    }
+    for (const [tabId, sent] of Object.entries(this.#kept(UNANSWERED))) {
+      if (isSent(sent)) {
+        this.#keys.set(tabId, sent);
+        this.#unanswered.set(tabId, sent);
+      }
     }
   }
 
@@ -81,13 +94,40 @@ export class Outbox {
     this.#timers.delete(tabId);
     this.#drafts.delete(tabId);
     this.#keys.delete(tabId);
+    this.#answered(tabId);
     this.#letGo(tabId);
   }
 
+  /** A message was sent, and nobody knows whether it arrived. */
+  isUnanswered(tabId: string): boolean {
+    return this.#unanswered.has(tabId);
+  }
+
   /**
-   * Sends a text; throws what the backend refused, and then the draft is still there.
+   * Looks up what became of a message whose answer was lost. It is sent again by the person alone,
+   * with the same key.
    */
-  async send(tabId: string, text: string): Promise<void> {
+  async settle(tabId: string): Promise<void> {
+    const sent = this.#unanswered.get(tabId);
+    if (sent === undefined || this.isSending(tabId)) {
+      return;
+    }
+    try {
+      await this.#port.inboxReceipt({ tabId, key: sent.key });
+    } catch {
+      // It did not arrive, or not yet, or nobody answers: the key stays with the text.
+      return;
+    }
+    if (this.#unanswered.get(tabId)?.key === sent.key) {
+      this.#accepted(tabId, sent.text);
+    }
+  }
+
+  /**
+   * Sends a text, into the queue while a turn runs; throws what the backend refused, and then the
+   * draft is still there.
+   */
+  async send(tabId: string, text: string, waits = false): Promise<void> {
     if (this.isSending(tabId)) {
       return;
     }
@@ -96,16 +136,54 @@ export class Outbox {
     this.#keys.set(tabId, { text, key });
     this.#sending.set(tabId, true);
     try {
-      await this.#port.submit({ tabId, input: text, submissionId: key });
-      this.#keys.delete(tabId);
-      if (this.draft(tabId).trim() === text) {
-        this.#drafts.set(tabId, '');
-        this.#hold(tabId, '');
-        this.#save(tabId);
+      await this.#hand(tabId, text, key, waits);
+      this.#accepted(tabId, text);
+    } catch (error) {
+      if (error instanceof PortError && error.code === 'unreachable') {
+        this.#unanswered.set(tabId, { text, key });
+        this.#writeUnanswered();
       }
+      throw error;
     } finally {
       this.#sending.set(tabId, false);
+      // The way may be open again already.
+      void this.settle(tabId);
     }
+  }
+
+  /** The page may not know yet that a turn runs; the key is the same for both ways. */
+  async #hand(tabId: string, text: string, key: string, waits: boolean): Promise<void> {
+    if (!waits) {
+      try {
+        await this.#port.submit({ tabId, input: text, submissionId: key });
+        return;
+      } catch (error) {
+        if (!(error instanceof PortError && error.code === 'session_busy')) {
+          throw error;
+        }
+      }
+    }
+    await this.#port.enqueue({ tabId, input: text, intent: 'followup', idempotencyKey: key });
+  }
+
+  #accepted(tabId: string, text: string): void {
+    this.#keys.delete(tabId);
+    this.#answered(tabId);
+    if (this.draft(tabId).trim() === text) {
+      this.#drafts.set(tabId, '');
+      this.#hold(tabId, '');
+      this.#save(tabId);
+    }
+  }
+
+  #answered(tabId: string): void {
+    if (this.#unanswered.delete(tabId)) {
+      this.#writeUnanswered();
+    }
+  }
+
+  #writeUnanswered(): void {
+    this.#store(UNANSWERED, this.#unanswered);
   }
 
   #save(tabId: string): void {
@@ -135,27 +213,32 @@ export class Outbox {
   }
 
   #write(): void {
+    this.#store(UNSAVED, this.#unsaved);
+  }
+
+  #store(name: string, what: ReadonlyMap<string, unknown>): void {
     try {
-      if (this.#unsaved.size === 0) {
-        this.#keep?.removeItem(UNSAVED);
+      if (what.size === 0) {
+        this.#keep?.removeItem(name);
       } else {
-        this.#keep?.setItem(UNSAVED, JSON.stringify(Object.fromEntries(this.#unsaved)));
+        this.#keep?.setItem(name, JSON.stringify(Object.fromEntries(what)));
       }
     } catch {
       // A page that may keep nothing still has the draft on screen.
     }
   }
 
-  #kept(): Record<string, string> {
+  #kept(name: string): Record<string, unknown> {
     try {
-      const value: unknown = JSON.parse(this.#keep?.getItem(UNSAVED) ?? '{}');
-      return Object.fromEntries(
-        Object.entries(value as Record<string, unknown>).filter(
-          (entry): entry is [string, string] => typeof entry[1] === 'string',
-        ),
-      );
+      const value: unknown = JSON.parse(this.#keep?.getItem(name) ?? '{}');
+      return typeof value === 'object' && value !== null ? { ...value } : {};
     } catch {
       return {};
     }
   }
+}
+
+function isSent(value: unknown): value is { text: string; key: string } {
+  const sent = value as { text?: unknown; key?: unknown } | null;
+  return typeof sent?.text === 'string' && typeof sent.key === 'string';
 }

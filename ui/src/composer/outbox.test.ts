@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 
-import type { TabSubmit } from '../port/contract';
+import type { TabEnqueue, TabKey, TabSubmit } from '../port/contract';
 import { PortError, type Port } from '../port/port';
 import { Outbox, type Keep } from './outbox.svelte';
 
@@ -46,6 +46,77 @@ test('rs_16 a draft stays until the backend has it, and its retry carries the sa
   expect(keys[1]).toBe(keys[0]);
   expect(outbox.draft('one')).toBe('');
   expect(saved.at(-1)).toBe('');
+});
+
+/** A port on which answers are lost and receipts are known, or not. */
+function lossy(known: Set<string>) {
+  const asked: string[] = [];
+  const port = {
+    submit: ({ submissionId }: TabSubmit) => {
+      asked.push(`submit ${submissionId}`);
+      return Promise.reject(new PortError('unreachable', 'lost'));
+    },
+    enqueue: ({ idempotencyKey }: TabEnqueue) => {
+      asked.push(`enqueue ${idempotencyKey}`);
+      return Promise.reject(new PortError('unreachable', 'lost'));
+    },
+    inboxReceipt: ({ key }: TabKey) => {
+      asked.push(`receipt ${key}`);
+      return known.has(key)
+        ? Promise.resolve({ key, itemId: 'i', disposition: 'queued_followup', state: 'queued' })
+        : Promise.reject(new PortError('receipt_unknown', 'unknown'));
+    },
+    saveDraft: () => Promise.resolve({}),
+  } as unknown as Port;
+  return { port, asked };
+}
+
+test('c24 after a lost answer the receipt is looked up, and nothing is sent again by itself', async () => {
+  const known = new Set<string>();
+  const { port, asked } = lossy(known);
+  const kept = storage();
+  const outbox = new Outbox(port, kept);
+  outbox.write('one', 'next');
+  await outbox.send('one', 'next', true).catch(() => undefined);
+  await vi.waitFor(() => expect(asked).toHaveLength(2));
+  const key = asked[0]!.replace('enqueue ', '');
+  expect(asked).toEqual([`enqueue ${key}`, `receipt ${key}`]);
+  expect(outbox.draft('one')).toBe('next');
+  expect(outbox.isUnanswered('one')).toBe(true);
+
+  // A page that is loaded anew knows the key, and asks before anything else.
+  const again = new Outbox(port, kept);
+  again.restore('one', 'next');
+  await again.settle('one');
+  await again.send('one', 'next', true).catch(() => undefined);
+  await vi.waitFor(() => expect(asked).toHaveLength(5));
+  expect(asked.slice(2)).toEqual([`receipt ${key}`, `enqueue ${key}`, `receipt ${key}`]);
+
+  known.add(key);
+  await again.settle('one');
+  expect(again.draft('one')).toBe('');
+  expect(again.isUnanswered('one')).toBe(false);
+  expect(asked.filter((call) => !call.startsWith('receipt'))).toHaveLength(2);
+});
+
+test('rs_16 what a page did not know to be running is queued under the same key', async () => {
+  const keys: string[] = [];
+  const port = {
+    submit: ({ submissionId }: TabSubmit) => {
+      keys.push(submissionId);
+      return Promise.reject(new PortError('session_busy', 'busy'));
+    },
+    enqueue: ({ idempotencyKey }: TabEnqueue) => {
+      keys.push(idempotencyKey);
+      return Promise.resolve({ itemId: 'i', disposition: 'queued_followup', position: 1 });
+    },
+    saveDraft: () => Promise.resolve({}),
+  } as unknown as Port;
+  const outbox = new Outbox(port);
+  outbox.write('one', 'next');
+  await outbox.send('one', 'next');
+  expect(keys[1]).toBe(keys[0]);
+  expect(outbox.draft('one')).toBe('');
 });
 
 test('another text is another message, with a key of its own', async () => {

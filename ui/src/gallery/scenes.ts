@@ -1,6 +1,6 @@
 // What the gallery shows: every screen and every state of a card.
 
-import type { Earlier } from '../port/contract';
+import type { Earlier, InboxView } from '../port/contract';
 import type { Scene } from '../port/fake';
 import { PortError } from '../port/port';
 import {
@@ -45,6 +45,35 @@ const EARLIER: Earlier = {
   exitCode: null,
   outcome: 'It was stopped; its effects may be partial.',
 };
+
+/** The active tab. */
+const ACTIVE = `tab-${HEX('a').slice(0, 2)}`;
+
+/** Messages in the queue of the active tab. */
+function waiting(change: Partial<InboxView> = {}): InboxView {
+  const inputs = [
+    'Then run the whole test suite',
+    'And bump the version in Cargo.toml, with a line in the changelog that says what a last line without an end means',
+    'Commit it',
+  ];
+  return {
+    revision: 12,
+    paused: false,
+    recovered: false,
+    reason: '',
+    capacity: 64,
+    items: inputs.map((input, index) => ({
+      itemId: `item-${index}`,
+      input,
+      intent: 'followup',
+      position: index + 1,
+      queuedAt: NOW - MINUTE,
+      idempotencyKey: `key-${index}`,
+      recovered: Boolean(change.recovered) && index === 0,
+    })),
+    ...change,
+  };
+}
 
 /** A question about a repetition, for each way in which the earlier one may have ended. */
 const REPEATS = Object.fromEntries(
@@ -120,6 +149,37 @@ export const SHOTS: Record<string, () => Shot> = {
             },
           },
         ],
+      },
+    }),
+  }),
+  queue: () => ({
+    scene: scene({
+      status: 'streaming',
+      items: CONVERSATION.slice(0, 5),
+      scene: { inboxes: { [ACTIVE]: waiting() } },
+    }),
+  }),
+  'queue-editing': () => ({
+    scene: scene({
+      status: 'streaming',
+      items: CONVERSATION.slice(0, 5),
+      scene: { inboxes: { [ACTIVE]: waiting() } },
+    }),
+    press: ['[data-item] [data-control=edit]'],
+  }),
+  'queue-recovered': () => ({
+    scene: scene({
+      status: 'paused',
+      items: CONVERSATION.slice(0, 5),
+      state: { outcome: 'paused', turnStatus: 'interrupted' },
+      scene: {
+        inboxes: {
+          [ACTIVE]: waiting({
+            paused: true,
+            recovered: true,
+            reason: 'host_restarted',
+          }),
+        },
       },
     }),
   }),

@@ -211,6 +211,10 @@ export const en = {
 
   'composer.label': 'Message',
   'composer.placeholder': 'Ask, or describe a change',
+  'composer.placeholderQueue': 'What comes next waits until this turn is done',
+  'composer.hintQueue': 'Enter puts it in the queue · Shift+Enter for a new line',
+  'composer.unanswered':
+    'No answer came. Whether it arrived is looked up; your draft is kept, and sending it again can’t make it two.',
   'composer.send': 'Send',
   'composer.stop': 'Stop',
   'composer.stopping': 'Stopping…',
@@ -304,6 +308,25 @@ export const en = {
   'recovery.needsInspect': 'Inspect first',
   'recovery.counts':
     'Confirmed {confirmed} · dismissed {dismissed} · run again {retried} · blocked calls {blocked}',
+
+  'queue.label': 'Queue',
+  'queue.waiting': { one: '1 message waits', other: '{n} messages wait' },
+  'queue.pause': 'Pause',
+  'queue.resume': 'Resume',
+  'queue.now': 'Send now',
+  'queue.nowOf': 'Send now: {name}',
+  'queue.editOf': 'Edit: {name}',
+  'queue.editLabel': 'Message in the queue',
+  'queue.upOf': 'Move up: {name}',
+  'queue.downOf': 'Move down: {name}',
+  'queue.deleteOf': 'Delete: {name}',
+  'queue.notBegun': 'had not begun',
+  'queue.recoveredNote': 'Recovered as it was. Nothing of it was sent meanwhile.',
+  'queue.reason.person': 'Paused by you.',
+  'queue.reason.host_restarted': 'The program ended while they waited.',
+  'queue.reason.stopped': 'You stopped the turn before them.',
+  'queue.reason.turn_failed': 'The turn before them failed.',
+  'queue.reason.storage_failed': 'The next one could not be stored.',
 
   'jobs.title': 'Commands still running',
   'jobs.started': 'started {time}',
