@@ -11,7 +11,8 @@ import type { Port } from '../port/port';
 export class Queues {
   readonly #port: Port;
   readonly #views = new SvelteMap<string, InboxView>();
-  readonly #reads = new Map<string, number>();
+  /** The latest read of each tab; an earlier one shows nothing. */
+  readonly #reads = new Map<string, Promise<void>>();
 
   constructor(port: Port) {
     this.#port = port;
@@ -21,22 +22,32 @@ export class Queues {
     return this.#views.get(tabId);
   }
 
-  /** Reads it again. What can't be read now is kept as it was: the next change or sync asks again. */
+  /**
+   * Reads it again; done when what is shown is no older than this call. What can't be read now is kept
+   * as it was: the next change or sync asks again.
+   */
   async load(tabId: string): Promise<void> {
-    const read = (this.#reads.get(tabId) ?? 0) + 1;
-    this.#reads.set(tabId, read);
-    try {
-      const view = await this.#port.inbox({ tabId });
-      if (this.#reads.get(tabId) === read) {
-        this.#views.set(tabId, view);
-      }
-    } catch {
+    const own = this.#port.inbox({ tabId }).then(
+      (view) => {
+        if (this.#reads.get(tabId) === own) {
+          this.#views.set(tabId, view);
+        }
+      },
       // A refused tab says so itself.
+      () => undefined,
+    );
+    this.#reads.set(tabId, own);
+    let latest: Promise<void> | undefined = own;
+    let seen: Promise<void> | undefined;
+    while (latest !== seen) {
+      seen = latest;
+      await seen;
+      latest = this.#reads.get(tabId);
     }
   }
 
   forget(tabId: string): void {
-    this.#reads.set(tabId, (this.#reads.get(tabId) ?? 0) + 1);
+    this.#reads.delete(tabId);
     this.#views.delete(tabId);
   }
 
