@@ -117,7 +117,8 @@ async fn rs_16_a_queued_turn_never_publishes_the_previous_idle_over_the_next() {
     let scene = Scene::new("full").await;
     let stream = scene.client.events(&scene.path("/events"), None).await;
     scene.held("end").await;
-    let rounds = scaled(20);
+    // No more may wait at once.
+    let rounds = scaled(20).min(64);
     for round in 0..rounds {
         scene.model.push(Step::text("fine"));
         scene.enqueue("more", &format!("k{round}")).await;
@@ -474,7 +475,8 @@ async fn rs_16_jobs_hold_nothing_up() {
 #[tokio::test]
 async fn c15_two_windows_that_send_at_once_make_one_history() {
     let scene = Scene::new("full").await;
-    let rounds = scaled(20);
+    // As many as one page of the transcript shows.
+    let rounds = scaled(20).min(125);
     let other = scene.host.client();
     let mut expected = Vec::new();
     for round in 0..rounds {
