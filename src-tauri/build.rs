@@ -1,7 +1,7 @@
 //! Names every command of the window, so that each needs a grant in a capability; without the list
 //! Tauri would allow all of them to every window.
 
-/// Commands, in the order of the table of app operations; `pick_folder` is the window's own.
+/// Commands, in the order of the table of app operations; `pick_folder` and `quit` are the window's own.
 const COMMANDS: &[&str] = &[
     "get_runtime_state_snapshot",
     "sync_runtime_state",
@@ -49,6 +49,7 @@ const COMMANDS: &[&str] = &[
     "save_provider",
     "test_provider",
     "pick_folder",
+    "quit",
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

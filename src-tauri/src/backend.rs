@@ -76,10 +76,14 @@ impl Backend {
         })
     }
 
-    /// Gives all sessions back. Commands go on under their supervisors (SV-09) and are found again
-    /// at the next start.
-    pub async fn close(self) {
+    /// Gives all sessions back. Kept commands go on under their supervisors and are found again at
+    /// the next start; others are stopped, and what came of them is stored (SV-09).
+    pub async fn close(self, keep: bool) {
         drop(self.desktop);
-        self.host.release().await;
+        if keep {
+            self.host.release().await;
+        } else {
+            self.host.close().await;
+        }
     }
 }

@@ -56,6 +56,7 @@ macro_rules! registry {
                 $crate::commands::settings::save_provider,
                 $crate::commands::settings::test_provider,
                 $crate::commands::settings::pick_folder::<$runtime>,
+                $crate::commands::settings::quit::<$runtime>,
             ],
         ))
     };
@@ -72,6 +73,7 @@ pub fn with_types<R: tauri::Runtime>(builder: Builder<R>) -> Builder<R> {
             DesktopResync,
             RemoteTabUpdated,
             SessionFramesArrived,
+            crate::quitting::QuitAsked,
         ])
         .typ::<holdfast_api::desktop::AppEvent>()
         .typ::<holdfast_api::error::ErrorBody>()

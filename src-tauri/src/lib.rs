@@ -1,7 +1,7 @@
 //! The window: Tauri glue and nothing else. What it shows is made by `holdfast_desktop`.
 //!
 //! Guarantees: it opens no port (its local socket is this user's alone); a second start on the same data folder shows the window of the
-//! first; quitting gives the sessions back, and commands that run go on under their supervisors.
+//! first; quitting gives the sessions back, and asks what becomes of commands that run.
 
 pub mod backend;
 pub mod bindings;
@@ -10,6 +10,7 @@ pub mod events;
 pub mod home;
 mod keychain;
 mod logs;
+pub mod quitting;
 mod renderer;
 mod signals;
 mod window;
@@ -17,13 +18,15 @@ mod window;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
-use tauri::{App, AppHandle, Context, Manager, RunEvent, Runtime, Wry};
+use holdfast_api::desktop::{Parting, QuitWord};
+use tauri::{App, AppHandle, Context, Manager, RunEvent, Runtime, WindowEvent, Wry};
 use tauri_plugin_dialog::{DialogExt, MessageDialogKind};
 use tauri_plugin_window_state::StateFlags;
 
 use crate::backend::Backend;
 use crate::commands::SharedApp;
 use crate::home::Home;
+use crate::quitting::Quitting;
 
 /// What is remembered of the window; whether it is visible is not.
 const REMEMBERED: StateFlags = StateFlags::SIZE
@@ -44,10 +47,16 @@ pub fn run() -> ExitCode {
     renderer::settle();
     match start() {
         Ok(app) => {
-            app.run(|handle, event| {
-                if matches!(event, RunEvent::Exit) {
-                    close(handle);
-                }
+            app.run(|handle, event| match event {
+                RunEvent::WindowEvent {
+                    event: WindowEvent::CloseRequested { api, .. },
+                    ..
+                } if quitting::hear(handle, QuitWord::Quit) => api.prevent_close(),
+                RunEvent::ExitRequested {
+                    code: None, api, ..
+                } if quitting::hear(handle, QuitWord::Quit) => api.prevent_exit(),
+                RunEvent::Exit => close(handle),
+                _ => {}
             });
             ExitCode::SUCCESS
         }
@@ -115,6 +124,7 @@ fn open(handle: &AppHandle<Wry>, home: &Home) -> anyhow::Result<()> {
     handle.manage::<SharedApp>(Arc::new(backend.desktop.clone()));
     handle.manage(backend.desktop.clone());
     handle.manage::<Running>(Mutex::new(Some(backend)));
+    handle.manage(Quitting::default());
     signals::watch(handle.clone());
     window::open(handle, &home.folder)?;
     Ok(())
@@ -129,7 +139,14 @@ fn close(handle: &AppHandle<Wry>) {
         .unwrap_or_else(PoisonError::into_inner)
         .take();
     if let Some(backend) = backend {
-        tauri::async_runtime::block_on(backend.close());
+        let decided = handle.try_state::<Quitting>().and_then(|state| state.decided());
+        tauri::async_runtime::block_on(async {
+            let parting = match decided {
+                Some(parting) => parting,
+                None => backend.desktop.parting().await,
+            };
+            backend.close(parting == Parting::Keep).await;
+        });
     }
 }
 

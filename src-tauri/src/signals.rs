@@ -2,9 +2,11 @@
 
 use tauri::{AppHandle, Runtime};
 
-/// SIGTERM and SIGINT quit the app as closing the window does.
+/// SIGTERM and SIGINT quit the app, and stop what runs.
 #[cfg(unix)]
 pub(crate) fn watch<R: Runtime>(handle: AppHandle<R>) {
+    use holdfast_api::desktop::Parting;
+    use tauri::Manager;
     use tokio::signal::unix::{SignalKind, signal};
 
     tauri::async_runtime::spawn(async move {
@@ -21,6 +23,8 @@ pub(crate) fn watch<R: Runtime>(handle: AppHandle<R>) {
             _ = interrupt.recv() => {}
         }
         tracing::info!("told to end");
+        // SV-09: as for any host. There is nobody to ask.
+        handle.state::<crate::quitting::Quitting>().decide(Parting::Stop);
         handle.exit(0);
     });
 }

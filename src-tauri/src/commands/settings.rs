@@ -1,13 +1,13 @@
-//! Commands about settings, models and providers, and the folder dialog.
+//! Commands about settings, models and providers, the folder dialog, and quitting.
 
 use holdfast_api::ApiError;
 use holdfast_api::app::Nothing;
-use holdfast_api::desktop::{ModelList, ProviderChange, ProviderCheck, ProviderList, Settings};
+use holdfast_api::desktop::{ModelList, ProviderChange, ProviderCheck, ProviderList, QuitAnswer, Settings};
 use holdfast_api::error::ErrorBody;
 use tauri::{AppHandle, Runtime};
 use tauri_plugin_dialog::{DialogExt, FilePath};
 
-use crate::commands::commands;
+use crate::commands::{Request, commands};
 
 commands! {
     /// Models on offer.
@@ -42,6 +42,21 @@ pub async fn pick_folder<R: Runtime>(handle: AppHandle<R>) -> Result<Option<Stri
         .map(text_of)
         .transpose()
         .map_err(|error| error.body())
+}
+
+/// What the page says about quitting (SV-09). Only the window can.
+///
+/// # Errors
+/// `body_invalid`.
+#[tauri::command]
+#[specta::specta]
+pub async fn quit<R: Runtime>(
+    handle: AppHandle<R>,
+    request: Request<QuitAnswer>,
+) -> Result<(), ErrorBody> {
+    let answer = request.read().map_err(|error| error.body())?;
+    crate::quitting::hear(&handle, answer.word);
+    Ok(())
 }
 
 fn text_of(folder: FilePath) -> Result<String, ApiError> {

@@ -23,13 +23,13 @@ fn json_of(path: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(here(path)).unwrap()).unwrap()
 }
 
-/// The table of operations, and the window's own command.
+/// The table of operations, and the window's own commands.
 fn table() -> BTreeSet<String> {
     let mut names: BTreeSet<String> = holdfast_api::app::APP
         .iter()
         .map(|name| (*name).to_owned())
         .collect();
-    names.insert("pick_folder".to_owned());
+    names.extend(["pick_folder", "quit"].map(str::to_owned));
     names
 }
 

@@ -84,6 +84,13 @@ export function actionsOf(desk: Desk, parts: { search: () => void; toEnd: () => 
       keys: `${MOD},`,
       run: () => (desk.surface = 'settings'),
     },
+    desk.port.native && {
+      id: 'quit',
+      label: t('action.quit'),
+      icon: 'close',
+      keys: `${MOD}Q`,
+      run: () => void desk.quit('quit'),
+    },
     { id: 'refresh', label: t('action.refresh'), icon: 'refresh', run: () => desk.verify() },
   ];
   return list.filter((action) => action !== false);

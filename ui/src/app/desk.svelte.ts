@@ -13,6 +13,8 @@ import type {
   NumberedFrame,
   ProjectList,
   ProjectView,
+  QuitQuestion,
+  QuitWord,
   Settings,
   TabView,
 } from '../port/contract';
@@ -41,6 +43,8 @@ export class Desk {
   models = $state.raw<ModelView[]>([]);
   settings = $state.raw<Settings | null>(null);
   surface = $state<Surface>('none');
+  /** SV-09: the window is to close while these commands run. */
+  quitting = $state.raw<QuitQuestion | null>(null);
   /** The recovery panel of the active tab is open. */
   reviewing = $state(false);
   ready = $state(false);
@@ -92,6 +96,11 @@ export class Desk {
       (event) => this.#event(event),
       (link) => this.#link(link),
     );
+    const stopQuits = await this.port.quits((question) => {
+      this.quitting = question;
+      // Without this word the window does not wait for an answer.
+      void this.attempt(() => this.port.quit('shown'));
+    });
     const verify = () => this.#sync.verify();
     const flush = () => this.outbox.flush();
     window.addEventListener('focus', verify);
@@ -100,6 +109,7 @@ export class Desk {
     this.#stop = () => {
       unsubscribe();
       stopEvents();
+      stopQuits();
       this.#sync.stop();
       window.removeEventListener('focus', verify);
       window.removeEventListener('online', verify);
@@ -226,6 +236,14 @@ export class Desk {
     if (this.canAct && state?.cancellable && !state.cancelRequested && this.activeId !== '') {
       const tabId = this.activeId;
       await this.attempt(() => this.port.cancel({ tabId, turnId: state.turnId }));
+    }
+  }
+
+  /** SV-09: the person's word about closing the window. */
+  async quit(word: QuitWord): Promise<void> {
+    await this.attempt(() => this.port.quit(word));
+    if (word === 'cancel') {
+      this.quitting = null;
     }
   }
 

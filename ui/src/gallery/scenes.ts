@@ -399,5 +399,31 @@ export const SHOTS: Record<string, () => Shot> = {
     scene: scene({ rows: [ROWS[1]!, ...ROWS.slice(2)], status: 'background_jobs' }),
     press: ['.status-line button.jobs'],
   }),
+  quitting: () => ({
+    scene: scene({
+      status: 'background_jobs',
+      scene: {
+        quitting: {
+          default: 'keep',
+          commands: [
+            {
+              attemptId: 'a1',
+              sessionId: '1'.repeat(32),
+              sessionTitle: 'Bring the importer to the new API',
+              command: 'npm run dev -- --port 5173 --host 127.0.0.1',
+              startedAt: NOW - 15 * 60_000,
+            },
+            {
+              attemptId: 'a2',
+              sessionId: '2'.repeat(32),
+              sessionTitle: '',
+              command: 'cargo test --workspace',
+              startedAt: NOW - 40_000,
+            },
+          ],
+        },
+      },
+    }),
+  }),
   'demo-model': () => ({ scene: scene({ status: 'idle', demo: true, mode: 'edits' }) }),
 };

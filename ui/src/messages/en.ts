@@ -328,6 +328,13 @@ export const en = {
   'queue.reason.turn_failed': 'The turn before them failed.',
   'queue.reason.storage_failed': 'The next one could not be stored.',
 
+  'quit.title': {
+    one: 'A command is still running',
+    other: '{n} commands are still running',
+  },
+  'quit.text': 'Kept commands go on without the window; their results are there at the next start. Stopped ones are ended now and what came of them is recorded.',
+  'quit.keep': 'Keep running and quit',
+  'quit.stop': 'Stop and quit',
   'jobs.title': 'Commands still running',
   'jobs.started': 'started {time}',
   'jobs.stop': 'Stop',
@@ -354,6 +361,7 @@ export const en = {
   'action.language': 'Switch language: 中文',
   'action.search': 'Search sessions',
   'action.refresh': 'Read the state again',
+  'action.quit': 'Quit',
   'action.toEnd': 'Go to the end of the conversation',
 
   'settings.title': 'Settings',

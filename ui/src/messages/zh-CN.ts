@@ -311,6 +311,10 @@ export const zhCN: Record<keyof typeof en, Message> = {
   'queue.reason.turn_failed': '它们之前的一轮失败了。',
   'queue.reason.storage_failed': '下一条无法保存。',
 
+  'quit.title': '仍有 {n} 条命令在运行',
+  'quit.text': '保留的命令会在窗口关闭后继续运行，下次启动时可看到结果；停止的命令会立即结束，并记录其实际结果。',
+  'quit.keep': '保留运行并退出',
+  'quit.stop': '停止并退出',
   'jobs.title': '仍在运行的命令',
   'jobs.started': '{time} 启动',
   'jobs.stop': '停止',
@@ -337,6 +341,7 @@ export const zhCN: Record<keyof typeof en, Message> = {
   'action.language': '切换语言：English',
   'action.search': '搜索会话',
   'action.refresh': '重新读取状态',
+  'action.quit': '退出',
   'action.toEnd': '跳到对话末尾',
 
   'settings.title': '设置',

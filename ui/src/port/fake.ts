@@ -19,6 +19,8 @@ export interface Scene {
   inboxes?: Record<string, wire.InboxView>;
   /** Frames to be sent by who made the port. */
   frames: wire.NumberedFrame[];
+  /** The window was asked to close while these run. */
+  quitting?: wire.QuitQuestion;
   /** Operations that are refused. */
   refused: Partial<Record<Operation, PortError>>;
 }
@@ -137,6 +139,13 @@ export function createFakePort(scene: Scene): FakePort {
       return Promise.resolve(() => void listeners.delete(listener));
     },
     pickFolder: () => Promise.resolve(null),
+    quits(listener) {
+      if (scene.quitting) {
+        listener(scene.quitting);
+      }
+      return Promise.resolve(() => undefined);
+    },
+    quit: () => Promise.resolve(),
     openLink: () => Promise.resolve(),
   };
 }

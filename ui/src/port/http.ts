@@ -59,6 +59,8 @@ export async function createHttpPort(world: HttpWorld): Promise<Port> {
     native: false,
     events: (listener, link) => listen(world, token, listener, link),
     pickFolder: () => Promise.resolve(null),
+    quits: () => Promise.resolve(() => undefined),
+    quit: () => Promise.resolve(),
     openLink(url) {
       world.open(url);
       return Promise.resolve();

@@ -118,6 +118,13 @@ export interface Port extends Operations {
   events(listener: (event: wire.AppEvent) => void, link: (link: Link) => void): Promise<() => void>;
   /** A folder chosen by the person; `null` when none was, or where there is no dialog. */
   pickFolder(): Promise<string | null>;
+  /**
+   * SV-09: the question that the window asks when it is to close while commands run; the browser
+   * never asks it, since closing a page ends nothing.
+   */
+  quits(listener: (question: wire.QuitQuestion) => void): Promise<() => void>;
+  /** What the person says to it, or that the person wants to quit. */
+  quit(word: wire.QuitWord): Promise<void>;
   /** Opens a web address outside. */
   openLink(url: string): Promise<void>;
 }

@@ -4,7 +4,7 @@ import { invoke } from '@tauri-apps/api/core';
 import { listen } from '@tauri-apps/api/event';
 import { openUrl } from '@tauri-apps/plugin-opener';
 
-import type { AppEvent } from './contract';
+import type { AppEvent, QuitQuestion } from './contract';
 import { operationsOver, portError, type Port } from './port';
 
 const EVENTS: readonly AppEvent['event'][] = [
@@ -33,6 +33,11 @@ export function createTauriPort(): Port {
     },
     pickFolder: () =>
       invoke<string | null>('pick_folder').catch((error: unknown) => {
+        throw portError(error);
+      }),
+    quits: (listener) => listen<QuitQuestion>('quit:asked', ({ payload }) => listener(payload)),
+    quit: (word) =>
+      invoke<void>('quit', { request: { word } }).catch((error: unknown) => {
         throw portError(error);
       }),
     openLink: (url) => openUrl(url),

@@ -344,6 +344,67 @@ pub struct ProviderCheck {
     pub message: String,
 }
 
+/// A command that runs while the window is asked to close (SV-09).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
+#[serde(rename_all = "camelCase")]
+pub struct RunningCommand {
+    /// Its attempt.
+    pub attempt_id: String,
+    /// 32 hex digits.
+    pub session_id: String,
+    /// Title of the session; may be empty.
+    pub session_title: String,
+    /// The command.
+    pub command: String,
+    /// Unix milliseconds.
+    #[specta(type = Option<f64>)]
+    pub started_at: Option<u64>,
+}
+
+/// What becomes of running commands when the window closes (SV-09).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
+#[serde(rename_all = "snake_case")]
+pub enum Parting {
+    /// They go on under their supervisors.
+    Keep,
+    /// They are stopped, and what came of them is stored.
+    Stop,
+}
+
+/// The question at closing (SV-09).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
+#[serde(rename_all = "camelCase")]
+pub struct QuitQuestion {
+    /// At least one.
+    pub commands: Vec<RunningCommand>,
+    /// What happens without an answer.
+    pub default: Parting,
+}
+
+/// What the page says about closing (SV-09).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
+#[serde(rename_all = "snake_case")]
+pub enum QuitWord {
+    /// The person wants to quit.
+    Quit,
+    /// The question is on screen.
+    Shown,
+    /// Quit; commands go on.
+    Keep,
+    /// Quit; commands are stopped.
+    Stop,
+    /// The window stays.
+    Cancel,
+}
+
+/// The page's word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct QuitAnswer {
+    /// The word.
+    pub word: QuitWord,
+}
+
 /// An event of the app.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(tag = "event", content = "payload")]

@@ -123,6 +123,8 @@ pub(crate) struct Actor {
     closed: bool,
     /// At the end of the session, what runs without a turn goes on.
     keep_jobs: bool,
+    /// The turn was left as it is, to be found by the next host; nothing more happens here.
+    left: bool,
     closing: Vec<Reply<()>>,
     commits: Commits,
     jobs: BTreeMap<String, JobState>,
@@ -179,6 +181,7 @@ impl Actor {
             finishing: false,
             closed: false,
             keep_jobs: false,
+            left: false,
             closing: Vec::new(),
             commits,
             jobs: BTreeMap::new(),
@@ -210,6 +213,9 @@ impl Actor {
         self.publish_first();
         while let Some(message) = self.inbox.recv().await {
             self.take(message).await;
+            if self.left {
+                break;
+            }
             self.advance().await;
             self.forget_outputs();
             self.publish();

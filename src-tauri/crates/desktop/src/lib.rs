@@ -15,6 +15,7 @@ mod keys;
 mod operations;
 pub mod projection;
 mod providers;
+pub mod quitting;
 mod remembered;
 mod restore;
 mod settings;

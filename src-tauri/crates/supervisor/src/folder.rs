@@ -23,6 +23,8 @@ pub(crate) const EXIT: &str = "exit";
 pub(crate) const ENDED: &str = "ended";
 /// Its presence asks for the end of the tree.
 pub(crate) const STOP: &str = "stop";
+/// Its presence says that the host's end is no reason to end the tree.
+pub(crate) const KEEP: &str = "keep";
 
 /// Whether a supervisor holds the folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +98,32 @@ pub fn request_stop(folder: &Path) -> Result<(), SupervisorError> {
 /// Whether the end of the tree is asked for and not tried to the end yet.
 pub(crate) fn stop_is_asked(folder: &Path) -> bool {
     fs::symlink_metadata(folder.join(STOP)).is_ok()
+}
+
+/// Tells the supervisor that its host leaves on purpose and the command goes on, whatever the
+/// request said about the host's loss (SV-09). For the time before the host ends. Telling twice is
+/// fine, and so is a command whose folder is gone.
+///
+/// # Errors
+/// `supervisor_io`.
+pub fn request_keep(folder: &Path) -> Result<(), SupervisorError> {
+    match create_new(&folder.join(KEEP)) {
+        Ok(_) => Ok(()),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound
+            ) =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(SupervisorError::io("leaving the command running")(error)),
+    }
+}
+
+/// Whether the host has let go on purpose.
+pub(crate) fn keep_is_asked(folder: &Path) -> bool {
+    fs::symlink_metadata(folder.join(KEEP)).is_ok()
 }
 
 /// Creates a new private file for writing.

@@ -30,7 +30,7 @@ use holdfast_domain::recovery::process::{EndedBy, StartClaim, Straggler, TreePro
 
 use crate::claim::{Claim, claim};
 use crate::error::SupervisorError;
-use crate::folder::{START, STOP, open_alive, stop_is_asked};
+use crate::folder::{START, STOP, keep_is_asked, open_alive, stop_is_asked};
 use crate::identity::{boot_id, now};
 use crate::request::{self, OnHostLoss, Request};
 
@@ -341,7 +341,7 @@ impl Keeper<'_> {
         if lost {
             self.host = None;
         }
-        lost
+        lost && !keep_is_asked(self.folder)
     }
 
     /// How long the command has run, without the time that the system slept.

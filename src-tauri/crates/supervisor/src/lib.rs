@@ -53,7 +53,7 @@ pub use claim::{Claim, claim_void, started_by};
 pub use confinement::Confinement;
 pub use effects::{Effect, Targets};
 pub use error::SupervisorError;
-pub use folder::{list, remove, request_stop};
+pub use folder::{list, remove, request_keep, request_stop};
 pub use identity::{boot_id, process_start_time, stragglers};
 pub use launch::{Launched, find_binary, install_binary, launch, survives_host};
 pub use look::{Presence, look, presence};

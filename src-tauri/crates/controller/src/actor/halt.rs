@@ -151,8 +151,12 @@ impl Actor {
         self.closed = true;
         self.keep_jobs = keep_jobs;
         if keep_jobs {
+            self.let_go();
             // Their watchers end with this process; their supervisors go on.
             self.jobs.clear();
+        }
+        if self.left {
+            return;
         }
         for job in self.jobs.values_mut() {
             job.stopping = true;
@@ -174,5 +178,31 @@ impl Actor {
             }
             None => {}
         }
+    }
+
+    /// SV-09: commands that run go on, whatever is configured for the host's loss. A turn that one
+    /// of them belongs to is left as a host's loss leaves it: the next host finds its real result.
+    fn let_go(&mut self) {
+        let calls = self.running.iter().flat_map(|turn| turn.calls.values());
+        let supervised: Vec<String> = calls
+            .filter(|id| {
+                let attempt = self.store.session.attempt(id);
+                attempt.is_some_and(|attempt| attempt.supervised)
+            })
+            .cloned()
+            .collect();
+        for attempt_id in self.jobs.keys().chain(&supervised) {
+            let folder = self.effects_root().join(attempt_id);
+            if let Err(error) = holdfast_supervisor::request_keep(&folder) {
+                tracing::warn!(code = error.code(), "a command may end with this program");
+            }
+        }
+        let Some(turn) = self.running.as_mut().filter(|_| !supervised.is_empty()) else {
+            return;
+        };
+        if let Some(model) = turn.model.take() {
+            model.abort();
+        }
+        self.left = true;
     }
 }

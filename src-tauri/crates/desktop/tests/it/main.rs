@@ -6,6 +6,7 @@
 mod events;
 mod projection;
 mod providers;
+mod quitting;
 mod settings;
 mod stage;
 mod tabs;

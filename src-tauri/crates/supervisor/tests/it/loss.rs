@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use holdfast_domain::recovery::process::{EndedBy, ProcessEvidence, TreeProof};
-use holdfast_supervisor::{Attachment, OnHostLoss, Progress, end_stragglers};
+use holdfast_supervisor::{Attachment, OnHostLoss, Progress, end_stragglers, request_keep};
 use rustix::process::Signal;
 
 use crate::stage::{ShellHost, Stage, ended, lives, next, pids, signal, until};
@@ -85,6 +85,26 @@ async fn sv_09_host_loss_ends_the_tree_when_the_request_says_so() {
         (EndedBy::HostLoss, TreeProof::Full)
     );
     assert!(!lives(pid));
+}
+
+#[tokio::test]
+async fn sv_09_a_host_that_lets_go_leaves_the_tree_whatever_the_request_says() {
+    let stage = Stage::new();
+    let mut host = ShellHost::new();
+    let mut request = stage.request("until [ -e gate ]; do sleep 0.02; done; echo done");
+    request.host = host.identity();
+    request.on_host_loss = OnHostLoss::Stop;
+    let folder = stage.prepare(&request);
+    host.launch(&folder);
+    stage.supervisor_of(&request);
+    request_keep(&folder).unwrap();
+    request_keep(&folder).unwrap();
+    host.kill();
+    let mut attachment = Attachment::attach(stage.target(&request), None, 0);
+    fs::write(stage.work("gate"), "").unwrap();
+    let (output, receipt) = ended(&mut attachment).await;
+    assert_eq!((output.as_str(), receipt.ended_by), ("done\n", EndedBy::Itself));
+    request_keep(&stage.work("never")).unwrap();
 }
 
 #[tokio::test]

@@ -1,0 +1,124 @@
+// SV-09 in the real window: quitting while a command runs asks what becomes of it.
+//
+// HOLDFAST_APP names the program, HOLDFAST_MODEL_SERVER the scripted model.
+import assert from 'node:assert/strict';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { after, before, test } from 'node:test';
+
+import { callStep } from '../model.mjs';
+import { Desk, until } from './driver.mjs';
+
+const APP = process.env.HOLDFAST_APP;
+
+let desk;
+let browser;
+
+before(async () => {
+  assert.ok(APP, 'HOLDFAST_APP must name the program; `npm test` does');
+  desk = await Desk.create(APP, { scripted: true });
+});
+
+after(async () => {
+  await browser?.deleteSession().catch(() => {});
+  await desk?.close();
+});
+
+/** Calls the backend as the page does. */
+function call(command, request = {}) {
+  return browser.executeAsync(
+    (name, argument, done) => {
+      window.__TAURI_INTERNALS__.invoke(name, { request: argument }).then(
+        (reply) => done({ reply }),
+        (refusal) => done({ refusal }),
+      );
+    },
+    command,
+    request,
+  );
+}
+
+/** Opens the window with a session at work on a command that goes on until `gate` is gone. */
+async function atWork(name) {
+  browser = await desk.open();
+  const gate = desk.beside(`${name}-gate`);
+  const up = desk.beside(`${name}-up`);
+  writeFileSync(gate, '');
+  const command = `touch '${up}'; while test -e '${gate}'; do sleep 0.02; done; echo ${name}`;
+  desk.model.push(callStep(name, 'shell', { command }), { text: 'Done.' });
+  const workspaceRoot = desk.project(name);
+  const { reply: tab } = await call('new_session', { workspaceRoot, model: '', mode: 'full' });
+  await call('submit', { tabId: tab.tabId, input: name, submissionId: name });
+  await until('the command', () => existsSync(up));
+  return { gate, tab };
+}
+
+async function tool(tab) {
+  const { reply } = await call('transcript_snapshot', { tabId: tab.tabId });
+  return reply?.items.find((item) => item.tool)?.tool;
+}
+
+/** Waits until the app has left, and lets the driver forget it. */
+async function left() {
+  await until('the window to close', () => !desk.runs());
+  await browser.deleteSession().catch(() => {});
+}
+
+async function askedByKey(words) {
+  await browser.keys(['Control', 'q']);
+  const dialog = await browser.$('[data-quit]');
+  await dialog.waitForExist();
+  const shown = await dialog.getText();
+  assert.ok(shown.includes(words), shown);
+  return dialog;
+}
+
+test('sv_09 the window asks; cancelled it stays, kept the command goes on', async () => {
+  const { gate, tab } = await atWork('kept');
+  let dialog = await askedByKey('echo kept');
+  const focus = () => browser.execute(() => document.activeElement?.textContent?.trim());
+  assert.equal(await focus(), 'Keep running and quit');
+  await browser.keys(['Escape']);
+  await dialog.waitForExist({ reverse: true });
+  assert.equal((await tool(tab)).state, 'in_flight');
+
+  await askedByKey('echo kept');
+  await browser.keys(['Enter']);
+  await left();
+  rmSync(gate);
+  browser = await desk.open();
+  const found = await until('the real result', async () => {
+    const now = await tool(tab);
+    return now?.resultSource === 'recovered' && now;
+  });
+  assert.equal(found.state, 'succeeded');
+  assert.match(found.output, /kept/);
+  await browser.deleteSession();
+  await until('the window to close', () => !desk.runs());
+});
+
+test('sv_09 stopped, the command has its real outcome before the window is gone', async () => {
+  const { tab } = await atWork('stopped');
+  const dialog = await askedByKey('echo stopped');
+  await dialog.$('button*=Stop and quit').click();
+  await left();
+  browser = await desk.open();
+  assert.equal((await tool(tab)).state, 'cancelled');
+  await browser.deleteSession();
+  await until('the window to close', () => !desk.runs());
+});
+
+test('sv_09 a second wish to quit is the default, and with nothing running nobody is asked', async () => {
+  const { gate } = await atWork('twice');
+  await askedByKey('echo twice');
+  await call('quit', { word: 'quit' }).catch(() => {});
+  await left();
+  rmSync(gate);
+  browser = await desk.open();
+  await until('nothing to run', async () => {
+    const { reply } = await call('get_runtime_state_snapshot');
+    const busy = ({ state }) => state.running || state.backgroundJobs > 0;
+    return reply?.sessions.length > 0 && !reply.sessions.some(busy);
+  });
+  await browser.keys(['Control', 'q']);
+  await left();
+});
