@@ -125,20 +125,30 @@ export class Desk {
 
   /** SIGKILL to the app alone: its page and its driver are left behind, as after a crash. */
   kill() {
+    for (const pid of this.#pids()) {
+      process.kill(pid, 'SIGKILL');
+    }
+  }
+
+  /** Whether the app is there. */
+  runs() {
+    return this.#pids().length > 0;
+  }
+
+  #pids() {
     const program = realpathSync(this.app);
-    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-      let own = false;
+    const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+    return all.map(Number).filter((pid) => {
       try {
-        own =
+        return (
           readlinkSync(`/proc/${pid}/exe`) === program &&
-          readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`HOLDFAST_HOME=${this.data}`);
+          readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`HOLDFAST_HOME=${this.data}`)
+        );
       } catch {
         // Gone meanwhile, or another person's.
+        return false;
       }
-      if (own) {
-        process.kill(Number(pid), 'SIGKILL');
-      }
-    }
+    });
   }
 
   async close() {

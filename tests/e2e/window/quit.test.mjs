@@ -2,10 +2,10 @@
 //
 // HOLDFAST_APP names the program, HOLDFAST_MODEL_SERVER the scripted model.
 import assert from 'node:assert/strict';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 
-import { callStep } from '../model.mjs';
+import { callStep, gatedCommand } from '../model.mjs';
 import { Desk, until } from './driver.mjs';
 
 const APP = process.env.HOLDFAST_APP;
@@ -37,19 +37,16 @@ function call(command, request = {}) {
   );
 }
 
-/** Opens the window with a session at work on a command that goes on until `gate` is gone. */
+/** Opens the window with a session at work on a command that waits for its gate. */
 async function atWork(name) {
   browser = await desk.open();
-  const gate = desk.beside(`${name}-gate`);
-  const up = desk.beside(`${name}-up`);
-  writeFileSync(gate, '');
-  const command = `touch '${up}'; while test -e '${gate}'; do sleep 0.02; done; echo ${name}`;
-  desk.model.push(callStep(name, 'shell', { command }), { text: 'Done.' });
+  const command = gatedCommand(desk, name);
+  await desk.model.push(callStep('shell', { command }), { text: ['Done.'] });
   const workspaceRoot = desk.project(name);
   const { reply: tab } = await call('new_session', { workspaceRoot, model: '', mode: 'full' });
   await call('submit', { tabId: tab.tabId, input: name, submissionId: name });
-  await until('the command', () => existsSync(up));
-  return { gate, tab };
+  await until('the command', () => existsSync(desk.beside(`${name}-began`)));
+  return tab;
 }
 
 async function tool(tab) {
@@ -73,32 +70,32 @@ async function askedByKey(words) {
 }
 
 test('sv_09 the window asks; cancelled it stays, kept the command goes on', async () => {
-  const { gate, tab } = await atWork('kept');
-  let dialog = await askedByKey('echo kept');
+  const tab = await atWork('kept');
+  const dialog = await askedByKey('kept-effect');
   const focus = () => browser.execute(() => document.activeElement?.textContent?.trim());
   assert.equal(await focus(), 'Keep running and quit');
   await browser.keys(['Escape']);
   await dialog.waitForExist({ reverse: true });
   assert.equal((await tool(tab)).state, 'in_flight');
 
-  await askedByKey('echo kept');
+  await askedByKey('kept-effect');
   await browser.keys(['Enter']);
   await left();
-  rmSync(gate);
+  writeFileSync(desk.beside('kept-gate'), '');
   browser = await desk.open();
   const found = await until('the real result', async () => {
     const now = await tool(tab);
     return now?.resultSource === 'recovered' && now;
   });
   assert.equal(found.state, 'succeeded');
-  assert.match(found.output, /kept/);
+  assert.match(found.output, /over/);
   await browser.deleteSession();
   await until('the window to close', () => !desk.runs());
 });
 
 test('sv_09 stopped, the command has its real outcome before the window is gone', async () => {
-  const { tab } = await atWork('stopped');
-  const dialog = await askedByKey('echo stopped');
+  const tab = await atWork('stopped');
+  const dialog = await askedByKey('stopped-effect');
   await dialog.$('button*=Stop and quit').click();
   await left();
   browser = await desk.open();
@@ -108,11 +105,11 @@ test('sv_09 stopped, the command has its real outcome before the window is gone'
 });
 
 test('sv_09 a second wish to quit is the default, and with nothing running nobody is asked', async () => {
-  const { gate } = await atWork('twice');
-  await askedByKey('echo twice');
+  await atWork('twice');
+  await askedByKey('twice-effect');
   await call('quit', { word: 'quit' }).catch(() => {});
   await left();
-  rmSync(gate);
+  writeFileSync(desk.beside('twice-gate'), '');
   browser = await desk.open();
   await until('nothing to run', async () => {
     const { reply } = await call('get_runtime_state_snapshot');

@@ -28,7 +28,7 @@ export class Conversation {
   /** Questions that the backend no longer takes an answer to. */
   readonly gone = new SvelteSet<string>();
   readonly #kept = new Map<string, PendingPrompt>();
-  /** Cards that the person opened or closed, by call id. */
+  /** Cards that the person opened or closed, by call id; thoughts by their place. */
   readonly opened = new SvelteMap<string, boolean>();
 
   readonly tabId: string;
