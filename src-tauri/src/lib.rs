@@ -139,7 +139,9 @@ fn close(handle: &AppHandle<Wry>) {
         .unwrap_or_else(PoisonError::into_inner)
         .take();
     if let Some(backend) = backend {
-        let decided = handle.try_state::<Quitting>().and_then(|state| state.decided());
+        let decided = handle
+            .try_state::<Quitting>()
+            .and_then(|state| state.decided());
         tauri::async_runtime::block_on(async {
             let parting = match decided {
                 Some(parting) => parting,

@@ -24,7 +24,9 @@ pub(crate) fn watch<R: Runtime>(handle: AppHandle<R>) {
         }
         tracing::info!("told to end");
         // SV-09: as for any host. There is nobody to ask.
-        handle.state::<crate::quitting::Quitting>().decide(Parting::Stop);
+        handle
+            .state::<crate::quitting::Quitting>()
+            .decide(Parting::Stop);
         handle.exit(0);
     });
 }

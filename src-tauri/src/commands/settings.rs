@@ -2,7 +2,9 @@
 
 use holdfast_api::ApiError;
 use holdfast_api::app::Nothing;
-use holdfast_api::desktop::{ModelList, ProviderChange, ProviderCheck, ProviderList, QuitAnswer, Settings};
+use holdfast_api::desktop::{
+    ModelList, ProviderChange, ProviderCheck, ProviderList, QuitAnswer, Settings,
+};
 use holdfast_api::error::ErrorBody;
 use tauri::{AppHandle, Runtime};
 use tauri_plugin_dialog::{DialogExt, FilePath};

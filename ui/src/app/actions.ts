@@ -47,6 +47,20 @@ export function actionsOf(desk: Desk, parts: { search: () => void; toEnd: () => 
       icon: 'question',
       run: () => desk.openReview(),
     },
+    desk.canAct &&
+      runtime?.phase === 'idle' && {
+        id: 'compact',
+        label: t('action.compact'),
+        icon: 'archive',
+        run: () => void desk.compact(),
+      },
+    desk.active !== undefined &&
+      desk.active.problem === '' && {
+        id: 'copySession',
+        label: t('action.copySession'),
+        icon: 'copy',
+        run: () => desk.active && void desk.copy(desk.active.sessionId),
+      },
     { id: 'search', label: t('action.search'), icon: 'search', keys: `${MOD}F`, run: parts.search },
     desk.active !== undefined && {
       id: 'toEnd',

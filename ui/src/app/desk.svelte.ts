@@ -17,6 +17,7 @@ import type {
   QuitWord,
   Settings,
   TabView,
+  TranscriptItem,
 } from '../port/contract';
 import type { Link, Port } from '../port/port';
 import { Review } from '../recovery/review.svelte';
@@ -45,6 +46,8 @@ export class Desk {
   surface = $state<Surface>('none');
   /** SV-09: the window is to close while these commands run. */
   quitting = $state.raw<QuitQuestion | null>(null);
+  /** A message that the person may take back, with all that follows it. */
+  rewinding = $state.raw<TranscriptItem | null>(null);
   /** The recovery panel of the active tab is open. */
   reviewing = $state(false);
   ready = $state(false);
@@ -239,6 +242,28 @@ export class Desk {
     }
   }
 
+  /** Asks the model for a summary of the active tab's conversation. */
+  async compact(): Promise<void> {
+    const tabId = this.activeId;
+    await this.attempt(() => this.port.compact({ tabId }));
+  }
+
+  /** A copy of a session, in a tab of its own. */
+  async copy(sessionId: string): Promise<void> {
+    await this.#opened(() => this.port.forkSession({ sessionId }));
+  }
+
+  /** Takes a message back with all that follows; its text is then in the composer, before a draft. */
+  async rewind(seq: number): Promise<void> {
+    const tabId = this.activeId;
+    const reply = await this.attempt(() => this.port.rewind({ tabId, seq }));
+    if (reply) {
+      const draft = this.outbox.draft(tabId);
+      this.outbox.write(tabId, draft.trim() === '' ? reply.text : `${reply.text}\n\n${draft}`);
+      await this.#conversations.get(tabId)?.load();
+    }
+  }
+
   /** SV-09: the person's word about closing the window. */
   async quit(word: QuitWord): Promise<void> {
     await this.attempt(() => this.port.quit(word));
@@ -298,6 +323,7 @@ export class Desk {
     if (this.activeId !== tabId) {
       this.activeId = tabId;
       this.reviewing = false;
+      this.rewinding = null;
       void this.review.show('');
     }
     this.#converse(tabId);

@@ -328,11 +328,20 @@ export const en = {
   'queue.reason.turn_failed': 'The turn before them failed.',
   'queue.reason.storage_failed': 'The next one could not be stored.',
 
+  'rewind.here': 'Go back to here',
+  'rewind.title': 'Go back to before this message?',
+  'rewind.text':
+    'This message and all after it are taken back, and its text is put into the composer again.',
+  'rewind.kept': 'Not undone; files and commands stay as they are:',
+  'rewind.action': 'Go back',
+  'action.compact': 'Compact the conversation',
+  'action.copySession': 'Copy session',
   'quit.title': {
     one: 'A command is still running',
     other: '{n} commands are still running',
   },
-  'quit.text': 'Kept commands go on without the window; their results are there at the next start. Stopped ones are ended now and what came of them is recorded.',
+  'quit.text':
+    'Kept commands go on without the window; their results are there at the next start. Stopped ones are ended now and what came of them is recorded.',
   'quit.keep': 'Keep running and quit',
   'quit.stop': 'Stop and quit',
   'jobs.title': 'Commands still running',

@@ -311,8 +311,16 @@ export const zhCN: Record<keyof typeof en, Message> = {
   'queue.reason.turn_failed': '它们之前的一轮失败了。',
   'queue.reason.storage_failed': '下一条无法保存。',
 
+  'rewind.here': '回到此处',
+  'rewind.title': '回到这条消息之前？',
+  'rewind.text': '这条消息及其后的内容将被撤回，消息文字会放回输入框。',
+  'rewind.kept': '以下内容不会撤销，文件和命令保持原样：',
+  'rewind.action': '回到此处',
+  'action.compact': '压缩对话',
+  'action.copySession': '复制会话',
   'quit.title': '仍有 {n} 条命令在运行',
-  'quit.text': '保留的命令会在窗口关闭后继续运行，下次启动时可看到结果；停止的命令会立即结束，并记录其实际结果。',
+  'quit.text':
+    '保留的命令会在窗口关闭后继续运行，下次启动时可看到结果；停止的命令会立即结束，并记录其实际结果。',
   'quit.keep': '保留运行并退出',
   'quit.stop': '停止并退出',
   'jobs.title': '仍在运行的命令',

@@ -100,7 +100,9 @@ async fn sv_09_a_stopped_command_has_its_real_outcome_before_the_app_leaves() {
     let stage = Stage::new();
     let stand = stage.start();
     let tab = at_work(&stage, &stand).await;
-    let id = stand.app.quit_question().await.commands[0].attempt_id.clone();
+    let id = stand.app.quit_question().await.commands[0]
+        .attempt_id
+        .clone();
     stand.quit().await;
     assert!(holdfast_supervisor::stragglers(&id).unwrap().is_empty());
 

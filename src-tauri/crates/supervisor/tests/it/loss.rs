@@ -103,7 +103,10 @@ async fn sv_09_a_host_that_lets_go_leaves_the_tree_whatever_the_request_says() {
     let mut attachment = Attachment::attach(stage.target(&request), None, 0);
     fs::write(stage.work("gate"), "").unwrap();
     let (output, receipt) = ended(&mut attachment).await;
-    assert_eq!((output.as_str(), receipt.ended_by), ("done\n", EndedBy::Itself));
+    assert_eq!(
+        (output.as_str(), receipt.ended_by),
+        ("done\n", EndedBy::Itself)
+    );
     request_keep(&stage.work("never")).unwrap();
 }
 
