@@ -87,7 +87,7 @@ test('sv_09 the window asks; cancelled it stays, kept the command goes on', asyn
     const now = await tool(tab);
     return now?.resultSource === 'recovered' && now;
   });
-  assert.equal(found.state, 'succeeded');
+  assert.equal(found.state, 'completed');
   assert.match(found.output, /over/);
   await browser.deleteSession();
   await until('the window to close', () => !desk.runs());
@@ -99,7 +99,7 @@ test('sv_09 stopped, the command has its real outcome before the window is gone'
   await dialog.$('button*=Stop and quit').click();
   await left();
   browser = await desk.open();
-  assert.equal((await tool(tab)).state, 'cancelled');
+  assert.equal((await tool(tab)).state, 'interrupted');
   await browser.deleteSession();
   await until('the window to close', () => !desk.runs());
 });

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use holdfast_api::App;
 use holdfast_api::app::TabSubmit;
-use holdfast_api::desktop::{Parting, TabView};
+use holdfast_api::desktop::{Parting, RuntimeStateProjection, TabView};
 use holdfast_api::transcript::ToolView;
 use holdfast_testkit::Step;
 use holdfast_testkit::wait::{SOON, until};
 
-use crate::stage::{Stage, Stand, tab_of, wait_for_projection};
+use crate::stage::{Stage, Stand, tab_of};
 
 /// A tab whose session runs a command until the file `stay` is gone.
 async fn at_work(stage: &Stage, stand: &Stand) -> TabView {
@@ -78,18 +78,19 @@ async fn sv_09_a_kept_command_goes_on_and_its_result_is_found() {
 
     let stand = stage.start();
     let mut events = stand.app.events();
+    let jobs = |count| {
+        move |projection: &RuntimeStateProjection| {
+            let mut rows = projection.sessions.iter();
+            rows.any(|row| row.open && row.state.background_jobs == count)
+        }
+    };
+    stand.reach(&mut events, "the command", jobs(1)).await;
     let runs = stand.app.quit_question().await.commands;
     assert_eq!(runs.len(), 1, "asked about again, once: {runs:?}");
     std::fs::remove_file(stage.path("stay")).unwrap();
-    wait_for_projection(&mut events, "the end", |projection| {
-        projection
-            .sessions
-            .iter()
-            .any(|row| row.open && row.state.background_jobs == 0 && !row.state.running)
-    })
-    .await;
+    stand.reach(&mut events, "the end", jobs(0)).await;
     let tool = tool(&stand, &tab).await.unwrap();
-    assert_eq!(tool.state, "succeeded", "{tool:?}");
+    assert_eq!(tool.state, "completed", "{tool:?}");
     assert_eq!(tool.result_source.as_deref(), Some("recovered"));
     assert!(tool.output.contains("mine"), "{tool:?}");
     stand.quit().await;
@@ -108,7 +109,7 @@ async fn sv_09_a_stopped_command_has_its_real_outcome_before_the_app_leaves() {
 
     let stand = stage.start();
     let tool = tool(&stand, &tab).await.unwrap();
-    assert_eq!(tool.state, "cancelled", "{tool:?}");
+    assert_eq!(tool.state, "interrupted", "{tool:?}");
     assert_eq!(tool.result_source.as_deref(), Some("live"));
     assert!(stand.app.quit_question().await.commands.is_empty());
     stand.quit().await;
