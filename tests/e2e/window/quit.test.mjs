@@ -3,7 +3,7 @@
 // HOLDFAST_APP names the program, HOLDFAST_MODEL_SERVER the scripted model.
 import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
-import { after, before, test } from 'node:test';
+import { after, afterEach, before, test } from 'node:test';
 
 import { callStep, gatedCommand } from '../model.mjs';
 import { Desk, until } from './driver.mjs';
@@ -21,6 +21,12 @@ before(async () => {
 after(async () => {
   await browser?.deleteSession().catch(() => {});
   await desk?.close();
+});
+
+afterEach(async () => {
+  // The driver has one window at a time.
+  await browser?.deleteSession().catch(() => {});
+  await until('the window to close', () => !desk.runs());
 });
 
 /** Calls the backend as the page does. */
@@ -41,7 +47,7 @@ function call(command, request = {}) {
 async function atWork(name) {
   browser = await desk.open();
   const command = gatedCommand(desk, name);
-  await desk.model.push(callStep('shell', { command }), { text: ['Done.'] });
+  await desk.model.push(callStep('shell', { command }));
   const workspaceRoot = desk.project(name);
   const { reply: tab } = await call('new_session', { workspaceRoot, model: '', mode: 'full' });
   await call('submit', { tabId: tab.tabId, input: name, submissionId: name });
@@ -64,8 +70,12 @@ async function askedByKey(words) {
   await browser.keys(['Control', 'q']);
   const dialog = await browser.$('[data-quit]');
   await dialog.waitForExist();
-  const shown = await dialog.getText();
-  assert.ok(shown.includes(words), shown);
+  // The driver leaves out what a line is too short for; a person sees its beginning.
+  const shown = await browser.execute(() => {
+    const command = document.querySelector('[data-quit] code');
+    return command.getBoundingClientRect().height > 0 && command.textContent;
+  });
+  assert.ok(String(shown).includes(words), String(shown));
   return dialog;
 }
 
@@ -79,7 +89,8 @@ test('sv_09 the window asks; cancelled it stays, kept the command goes on', asyn
   assert.equal((await tool(tab)).state, 'in_flight');
 
   await askedByKey('kept-effect');
-  await browser.keys(['Enter']);
+  // The window may be gone before the driver has its answer.
+  await browser.keys(['Enter']).catch(() => {});
   await left();
   writeFileSync(desk.beside('kept-gate'), '');
   browser = await desk.open();
@@ -89,19 +100,18 @@ test('sv_09 the window asks; cancelled it stays, kept the command goes on', asyn
   });
   assert.equal(found.state, 'completed');
   assert.match(found.output, /over/);
-  await browser.deleteSession();
-  await until('the window to close', () => !desk.runs());
 });
 
 test('sv_09 stopped, the command has its real outcome before the window is gone', async () => {
   const tab = await atWork('stopped');
   const dialog = await askedByKey('stopped-effect');
-  await dialog.$('button*=Stop and quit').click();
+  await dialog
+    .$('button*=Stop and quit')
+    .click()
+    .catch(() => {});
   await left();
   browser = await desk.open();
   assert.equal((await tool(tab)).state, 'interrupted');
-  await browser.deleteSession();
-  await until('the window to close', () => !desk.runs());
 });
 
 test('sv_09 a second wish to quit is the default, and with nothing running nobody is asked', async () => {
@@ -116,6 +126,6 @@ test('sv_09 a second wish to quit is the default, and with nothing running nobod
     const busy = ({ state }) => state.running || state.backgroundJobs > 0;
     return reply?.sessions.length > 0 && !reply.sessions.some(busy);
   });
-  await browser.keys(['Control', 'q']);
+  await browser.keys(['Control', 'q']).catch(() => {});
   await left();
 });
