@@ -330,11 +330,19 @@ export const commands = {
 	 *  `folder_unsupported`: the folder's path can't be written as text.
 	 */
 	pickFolder: () => __TAURI_INVOKE<string | null>("pick_folder"),
+	/**
+	 *  What the page says about quitting (SV-09). Only the window can.
+	 * 
+	 *  # Errors
+	 *  `body_invalid`.
+	 */
+	quit: (request: QuitAnswer) => __TAURI_INVOKE<null>("quit", { request }),
 };
 
 /** Events */
 export const events = {
 	desktopResync: makeEvent<DesktopResync, DesktopResync>("desktop:resync"),
+	quitAsked: makeEvent<QuitAsked, QuitAsked>("quit:asked"),
 	remoteTabUpdated: makeEvent<RemoteTabUpdated, RemoteTabUpdated>("remote-tab:updated"),
 	runtimeStateChanged: makeEvent<RuntimeStateChanged, RuntimeStateChanged>("runtime-state:changed"),
 	sessionFrames: makeEvent<SessionFramesArrived, SessionFramesArrived>("session:frames"),
@@ -956,6 +964,13 @@ export type OutputPage = {
 	more: boolean,
 };
 
+/**  What becomes of running commands when the window closes (SV-09). */
+export type Parting = 
+/**  They go on under their supervisors. */
+"keep" | 
+/**  They are stopped, and what came of them is stored. */
+"stop";
+
 /**
  *  `GET /pending-prompts`: one question. `repeat` is the repeat guard (TR-46): it stands in the place
  *  of the ordinary approval, in every mode, offers the scope `once` alone, and has `earlier`.
@@ -1048,6 +1063,36 @@ export type ProviderView = {
 	hasKey: boolean,
 };
 
+/**  The page's word. */
+export type QuitAnswer = {
+	/**  The word. */
+	word: QuitWord,
+};
+
+/**  SV-09: commands run, and the person is asked. */
+export type QuitAsked = QuitQuestion;
+
+/**  The question at closing (SV-09). */
+export type QuitQuestion = {
+	/**  At least one. */
+	commands: RunningCommand[],
+	/**  What happens without an answer. */
+	default: Parting,
+};
+
+/**  What the page says about closing (SV-09). */
+export type QuitWord = 
+/**  The person wants to quit. */
+"quit" | 
+/**  The question is on screen. */
+"shown" | 
+/**  Quit; commands go on. */
+"keep" | 
+/**  Quit; commands are stopped. */
+"stop" | 
+/**  The window stays. */
+"cancel";
+
 /**  Where the message of a key is. */
 export type ReceiptState = 
 /**  It waits. */
@@ -1120,6 +1165,20 @@ export type RewindReply = {
 	text: string,
 	/**  What stays as it was done: files and commands from that message on, in their order. */
 	kept: KeptEffect[],
+};
+
+/**  A command that runs while the window is asked to close (SV-09). */
+export type RunningCommand = {
+	/**  Its attempt. */
+	attemptId: string,
+	/**  32 hex digits. */
+	sessionId: string,
+	/**  Title of the session; may be empty. */
+	sessionTitle: string,
+	/**  The command. */
+	command: string,
+	/**  Unix milliseconds. */
+	startedAt: number | null,
 };
 
 /**  RS-18: a session as a tab has it, or one that runs without a tab (`tabId` empty). */

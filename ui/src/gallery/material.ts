@@ -126,7 +126,7 @@ function sessionRow(row: Row): SessionRow {
 }
 
 let seq = 0;
-function item(kind: string, more: Partial<TranscriptItem>): TranscriptItem {
+export function item(kind: string, more: Partial<TranscriptItem>): TranscriptItem {
   seq += 1;
   return { seq, kind, turnId: 'turn-1', at: NOW - (60 - seq) * MINUTE, partial: false, ...more };
 }

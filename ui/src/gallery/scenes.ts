@@ -14,6 +14,7 @@ import {
   DIFF,
   EVERY_STATE,
   HEX,
+  item,
   MINUTE,
   NEW_FILE,
   NOW,
@@ -399,6 +400,22 @@ export const SHOTS: Record<string, () => Shot> = {
     scene: scene({ rows: [ROWS[1]!, ...ROWS.slice(2)], status: 'background_jobs' }),
     press: ['.status-line button.jobs'],
   }),
+  'taken-back': () => ({
+    scene: scene({
+      status: 'idle',
+      items: [
+        ...CONVERSATION.slice(0, 2),
+        item('compacted', { text: 'The parser lost an **empty last line**; it is mended.' }),
+        item('rewound', {
+          kept: [
+            { attemptId: 'k1', tool: 'write_file', subject: 'src/lines.rs', state: 'completed' },
+            { attemptId: 'k2', tool: 'shell', subject: './deploy.sh staging', state: 'unknown' },
+          ],
+        }),
+      ],
+    }),
+  }),
+  'going-back': () => ({ scene: scene({ status: 'idle' }), press: ['.user .back button'] }),
   quitting: () => ({
     scene: scene({
       status: 'background_jobs',
