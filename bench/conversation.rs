@@ -108,6 +108,7 @@ impl Turn {
                        and mend it where the name is read."
                     .to_owned(),
                 submission_id: format!("key-{}", self.turn_id),
+                steer_item: String::new(),
             }
             .into(),
             TurnStarted {

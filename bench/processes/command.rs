@@ -164,6 +164,8 @@ impl Stage {
             idempotency_key: format!("{round:064x}"),
             boot_id: self.boot_id.clone(),
             cancel: tokio_util::sync::CancellationToken::new(),
+            detach: tokio_util::sync::CancellationToken::new(),
+            jobs: std::sync::Arc::new(holdfast_tools::NoJobs),
             progress: holdfast_tools::Progress::default(),
             checkpoint: Checkpoint::default(),
             effects_root: self.effects.clone(),

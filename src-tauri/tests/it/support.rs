@@ -130,6 +130,9 @@ pub(crate) fn request(operation: &str) -> Value {
         | "pending_prompts"
         | "transcript_snapshot"
         | "compact"
+        | "inbox"
+        | "pause_inbox"
+        | "resume_inbox"
         | "jobs" => json!({ "tabId": "t1" }),
         "resolve_tool_recovery_for_tab" => json!({
             "tabId": "t1",
@@ -151,6 +154,13 @@ pub(crate) fn request(operation: &str) -> Value {
             json!({ "sessionId": "s1", "title": "New", "mode": null, "model": null, "archived": null })
         }
         "submit" => json!({ "tabId": "t1", "input": "go on", "submissionId": "k1" }),
+        "inbox_receipt" => json!({ "tabId": "t1", "key": "k1" }),
+        "enqueue" => json!({
+            "tabId": "t1", "input": "next", "intent": "followup", "idempotencyKey": "k1",
+        }),
+        "edit_item" => json!({ "tabId": "t1", "itemId": "i1", "input": "other", "intent": null }),
+        "delete_item" => json!({ "tabId": "t1", "itemId": "i1" }),
+        "move_item" => json!({ "tabId": "t1", "itemId": "i1", "position": 1 }),
         "rewind" => json!({ "tabId": "t1", "seq": 7 }),
         "cancel" => json!({ "tabId": "t1", "turnId": "u1" }),
         "approve" => json!({

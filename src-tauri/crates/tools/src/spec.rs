@@ -58,7 +58,7 @@ const SPECS: [(&str, &str, &str); 10] = [
     ),
     (
         "job_stop",
-        "Ends a job of this session with all its processes and waits for its real end. Its effects so far stay. A stopped job's result says that effects may be partial.",
+        "Ends a job of this session with all its processes and waits for its real end. What it has done so far stays.",
         r#"{"additionalProperties":false,"properties":{"id":{"description":"The job's id, as it was told.","type":"string"}},"required":["id"],"type":"object"}"#,
     ),
 ];
