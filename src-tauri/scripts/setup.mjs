@@ -1,7 +1,7 @@
 // What the machine needs before anything can be built. On Debian and Ubuntu, with root or sudo, what
 // is missing is installed; elsewhere it is named, with the way to get it. Nothing is installed that
 // is there already.
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 import { chromium } from './browser.mjs';
@@ -39,6 +39,13 @@ const TO_TEST = [
   { program: 'Xvfb', apt: 'xvfb', only: ['linux'] },
   { program: 'xauth', apt: 'xauth', only: ['linux'] },
   { program: 'dbus-run-session', apt: 'dbus', only: ['linux'] },
+  { program: 'ssh', apt: 'openssh-client', only: ['linux'] },
+  {
+    program: 'sshd',
+    apt: 'openssh-server',
+    only: ['linux'],
+    isThere: () => existsSync('/usr/sbin/sshd'),
+  },
   { program: 'WebKitWebDriver', apt: 'webkit2gtk-driver', only: ['linux'] },
 ];
 

@@ -6,3 +6,5 @@ mod connection;
 mod older;
 mod stage;
 mod suite;
+#[cfg(target_os = "linux")]
+mod tunnel;

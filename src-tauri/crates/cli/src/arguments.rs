@@ -60,6 +60,12 @@ pub(crate) struct Serve {
     /// A tunnel or proxy protects an address that is not loopback.
     #[arg(long)]
     pub(crate) behind_tunnel: bool,
+    /// Start it in the background and print its line; with one there already, print that one's.
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// This process is the one in the background.
+    #[arg(long, hide = true)]
+    pub(crate) detached: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

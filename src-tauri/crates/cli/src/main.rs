@@ -7,6 +7,7 @@
 mod arguments;
 mod data;
 mod demo;
+mod detach;
 mod doctor;
 mod holder;
 mod jobs;
@@ -50,7 +51,12 @@ fn main() -> ExitCode {
 async fn dispatch(arguments: Arguments) -> anyhow::Result<u8> {
     let data = arguments.data;
     match arguments.command {
+        Command::Serve(options) if options.detach => detach::find_or_start(data, &options),
         Command::Serve(options) => serve::serve(data, options).await,
+        Command::Web(options) if options.detach => anyhow::bail!(
+            "--detach is there for `holdfast serve` alone; nothing was started; a page is for \
+             whoever started it"
+        ),
         Command::Web(options) => web::web(data, options).await,
         Command::Run(options) => run::run(data, options).await,
         Command::Sessions(options) => sessions::sessions(data, options).await,

@@ -7,6 +7,7 @@ use anyhow::Context;
 use holdfast_serve::{ServeOptions, Server, Token, Web};
 use tokio_util::sync::CancellationToken;
 
+use crate::detach::Post;
 use crate::{arguments, data, logging};
 
 pub(crate) async fn serve(
@@ -23,6 +24,7 @@ pub(crate) async fn serve_with(
     web: impl FnOnce(&data::Parts) -> anyhow::Result<Option<Web>>,
 ) -> anyhow::Result<u8> {
     let folder = data::folder(folder)?;
+    let post = Post::take(&folder, &options)?;
     let _logs = logging::start(&folder);
     let mut parts = data::parts(folder.clone(), options.workspace)?;
     let host = parts.host.clone();
@@ -71,6 +73,9 @@ pub(crate) async fn serve_with(
         let (host, stopped) = (host.clone(), stopped.clone());
         tokio::spawn(async move { socket.run(host, stopped).await })
     });
+    if let Some(post) = &post {
+        post.tell(&line)?;
+    }
     writeln!(std::io::stdout(), "{line}")?;
     std::io::stdout().flush()?;
     signals.wait().await;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use holdfast_api::ApiError;
 use holdfast_api::error::ErrorBody;
-use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HOST};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, redirect};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
@@ -53,6 +53,8 @@ pub struct Client {
     http: reqwest::Client,
     stream: reqwest::Client,
     address: Address,
+    /// What the host calls itself, where a tunnel gives it another port.
+    name: Option<String>,
     token: SecretString,
 }
 
@@ -82,8 +84,26 @@ impl Client {
             http: builder().build().map_err(failed)?,
             stream: builder().read_timeout(silence).build().map_err(failed)?,
             address,
+            name: None,
             token,
         })
+    }
+
+    /// The same behind a tunnel: the host is asked under its own name, as `127.0.0.1:1234`, since it
+    /// answers to no other (its port here is another one).
+    #[must_use]
+    pub fn under_name(self, name: String) -> Self {
+        Self {
+            name: Some(name),
+            ..self
+        }
+    }
+
+    fn named(&self, request: RequestBuilder) -> RequestBuilder {
+        match &self.name {
+            Some(name) => request.header(HOST, name),
+            None => request,
+        }
     }
 
     /// Where it sends.
@@ -93,8 +113,7 @@ impl Client {
 
     /// A request to a route of this host, with its token.
     pub(crate) fn request(&self, method: Method, parts: &[&str]) -> RequestBuilder {
-        self.http
-            .request(method, self.address.route(parts))
+        self.named(self.http.request(method, self.address.route(parts)))
             .header(ACCEPT, "application/json")
             .bearer_auth(self.token.expose_secret())
     }
@@ -102,8 +121,7 @@ impl Client {
     /// The request of the event stream of all sessions; `last` resumes it (RS-29, RS-30).
     pub(crate) fn events(&self, last: Option<&str>) -> RequestBuilder {
         let request = self
-            .stream
-            .get(self.address.route(&["events"]))
+            .named(self.stream.get(self.address.route(&["events"])))
             .query(&[("all", "1")])
             .bearer_auth(self.token.expose_secret());
         match last {

@@ -195,6 +195,7 @@ impl Link for Tunnel {
         let address = Address::parse(&format!("http://{here}"))
             .map_err(|error| dropped(&error.to_string()))?;
         Client::new(address, SecretString::from(token.trim()), self.silence)
+            .map(|client| client.under_name(format!("127.0.0.1:{port}")))
             .map_err(|error| dropped(&error.to_string()))
     }
 }
