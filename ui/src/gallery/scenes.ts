@@ -418,6 +418,7 @@ export const SHOTS: Record<string, () => Shot> = {
   'going-back': () => ({ scene: scene({ status: 'idle' }), press: ['.user .back button'] }),
   quitting: () => ({
     scene: scene({
+      rows: [ROWS[1]!, ...ROWS.slice(2)],
       status: 'background_jobs',
       scene: {
         quitting: {
