@@ -99,3 +99,20 @@ test('c16 a question is there after a reload and on a second client, and is answ
   expect(readFileSync(path.join(folder, 'once.txt'), 'utf8')).toBe('once\n');
   await context.close();
 });
+
+test('a session that is moved to the trash is gone from tabs and projects, and its project stays', async ({
+  desk,
+  stage,
+}) => {
+  await desk.openFolder(stage.project('thrown'));
+  await desk.say('Hello');
+  await desk.idle();
+  const section = desk.projects.getByRole('region', { name: 'thrown' });
+  await section.getByRole('listitem').hover();
+  await section.getByRole('listitem').getByRole('button').last().click();
+  await desk.page.getByRole('menuitem', { name: 'Move to trash' }).click();
+  await desk.page.getByRole('dialog').getByRole('button', { name: 'Move to trash' }).click();
+  await expect(desk.tabs).toHaveCount(0);
+  await expect(section).toContainText('No sessions yet');
+  expect((await stage.call('get_layout')).tabs).toEqual([]);
+});
