@@ -48,6 +48,11 @@ const COMMANDS: &[&str] = &[
     "list_providers",
     "save_provider",
     "test_provider",
+    "list_hosts",
+    "save_host",
+    "remove_host",
+    "test_host",
+    "retry_host",
     "pick_folder",
     "quit",
 ];

@@ -68,6 +68,7 @@ impl Backend {
             surface: "window".to_owned(),
             demo_folder,
             retry_enabled,
+            host_silence: holdfast_desktop::HOST_SILENCE,
         })?;
         Ok(Self {
             desktop,

@@ -41,6 +41,13 @@ impl KeyStore for Keychain {
     fn store(&self, provider: &str, key: &str) -> Result<(), String> {
         self.ask(provider, |entry| entry.set_password(key))
     }
+
+    fn remove(&self, provider: &str) -> Result<(), String> {
+        self.ask(provider, |entry| match entry.delete_credential() {
+            Ok(()) | Err(Error::NoEntry) => Ok(()),
+            Err(error) => Err(error),
+        })
+    }
 }
 
 /// What the system says. An error about a key's bytes carries them, so it is not shown.

@@ -1,4 +1,4 @@
-//! Commands about settings, models and providers, the folder dialog, and quitting.
+//! Commands about settings, models, providers and other machines, the folder dialog, and quitting.
 
 use holdfast_api::ApiError;
 use holdfast_api::app::Nothing;
@@ -6,6 +6,7 @@ use holdfast_api::desktop::{
     ModelList, ProviderChange, ProviderCheck, ProviderList, QuitAnswer, Settings,
 };
 use holdfast_api::error::ErrorBody;
+use holdfast_api::hosts::{HostChange, HostCheck, HostList, HostRef};
 use tauri::{AppHandle, Runtime};
 use tauri_plugin_dialog::{DialogExt, FilePath};
 
@@ -24,6 +25,16 @@ commands! {
     save_provider(ProviderChange) -> ProviderList;
     /// Asks a provider for one short answer and says what is wrong.
     test_provider(ProviderChange) -> ProviderCheck;
+    /// Other machines, with how their connections stand.
+    list_hosts(Nothing) -> HostList;
+    /// Adds or changes a machine; a token goes to the keychain and is never shown again.
+    save_host(HostChange) -> HostList;
+    /// Forgets a machine, its token and its tabs; its sessions go on there.
+    remove_host(HostRef) -> HostList;
+    /// Asks a machine whether it lets us in, and says what is wrong.
+    test_host(HostChange) -> HostCheck;
+    /// Tries a connection again now.
+    retry_host(HostRef) -> Nothing;
 }
 
 /// Asks the person for a folder with the system's dialog; its absolute path, or nothing when the

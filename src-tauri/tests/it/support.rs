@@ -178,6 +178,11 @@ pub(crate) fn request(operation: &str) -> Value {
         "save_provider" | "test_provider" => json!({
             "name": "p", "baseUrl": "http://127.0.0.1:1/v1", "models": ["m"], "apiKey": "",
         }),
+        "save_host" | "test_host" => json!({
+            "hostId": "", "name": "box", "token": "",
+            "way": { "kind": "direct", "url": "http://127.0.0.1:1" },
+        }),
+        "remove_host" | "retry_host" => json!({ "hostId": "h1" }),
         other => panic!("no request is known for {other}"),
     }
 }

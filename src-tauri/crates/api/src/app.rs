@@ -16,6 +16,7 @@ use crate::desktop::{
 };
 use crate::error::ApiError;
 use crate::history::{CompactionStarted, RewindReply};
+use crate::hosts::{HostChange, HostCheck, HostList, HostRef};
 use crate::inbox::{
     Enqueued, InboxReceipt, InboxView, TabEditItem, TabEnqueue, TabItem, TabKey, TabMoveItem,
 };
@@ -288,4 +289,14 @@ app_operations! {
     save_provider(ProviderChange) -> ProviderList;
     /// Asks a provider for one short answer and says what is wrong.
     test_provider(ProviderChange) -> ProviderCheck;
+    /// Other machines, with how their connections stand.
+    list_hosts(Nothing) -> HostList;
+    /// Adds or changes a machine; a token goes to the keychain and is never shown again.
+    save_host(HostChange) -> HostList;
+    /// Forgets a machine, its token and its tabs; its sessions go on there.
+    remove_host(HostRef) -> HostList;
+    /// Asks a machine whether it lets us in, and says what is wrong.
+    test_host(HostChange) -> HostCheck;
+    /// Tries a connection again now.
+    retry_host(HostRef) -> Nothing;
 }

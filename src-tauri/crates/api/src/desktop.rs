@@ -1,7 +1,7 @@
 //! What the window shows besides the session: tabs, projects, settings, and the one projection
 //! from which every indicator comes (RS-18, RS-21).
 
-use holdfast_domain::runtime::snapshot::RuntimeState;
+use holdfast_domain::runtime::observed::Observed;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Frame;
@@ -58,8 +58,8 @@ pub struct RuntimeSession {
     pub host_id: Option<String>,
     /// Whether the state is confirmed.
     pub freshness: Freshness,
-    /// The last published snapshot.
-    pub state: RuntimeState,
+    /// The last published snapshot, or what a host without snapshots says (RS-14).
+    pub state: Observed,
 }
 
 /// RS-15: what a row shows, the first that is true.
@@ -108,6 +108,8 @@ pub struct Topic {
     /// Attempts behind the barrier.
     #[specta(type = f64)]
     pub unresolved: u64,
+    /// Whether that is confirmed.
+    pub freshness: Freshness,
 }
 
 /// A tab.
@@ -135,6 +137,8 @@ pub struct TabView {
     pub draft: String,
     /// It runs on another machine.
     pub remote: bool,
+    /// That machine; empty for this one.
+    pub host_id: String,
     /// Why the session can't be used now, for a person; empty when it can.
     pub problem: String,
 }
@@ -153,6 +157,8 @@ pub struct Layout {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectView {
+    /// Machine that it is on; empty for this one.
+    pub host_id: String,
     /// Absolute path.
     pub workspace_root: String,
     /// Name for display.
@@ -167,7 +173,7 @@ pub struct ProjectView {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectList {
-    /// In the order in which they were added.
+    /// This machine's in the order in which they were added, then those of other machines.
     pub projects: Vec<ProjectView>,
 }
 
@@ -191,6 +197,9 @@ pub struct NewSession {
     /// Permission mode; the default when empty.
     #[serde(default)]
     pub mode: String,
+    /// Machine that it is on; empty for this one.
+    #[serde(default)]
+    pub host_id: String,
 }
 
 /// A session.
@@ -199,6 +208,9 @@ pub struct NewSession {
 pub struct OpenSession {
     /// 32 hex digits.
     pub session_id: String,
+    /// Machine that it is on; empty for this one.
+    #[serde(default)]
+    pub host_id: String,
 }
 
 /// The active tab.
@@ -225,6 +237,9 @@ pub struct Draft {
 pub struct SessionChange {
     /// 32 hex digits.
     pub session_id: String,
+    /// Machine that it is on; empty for this one.
+    #[serde(default)]
+    pub host_id: String,
     /// New title.
     #[serde(default)]
     pub title: Option<String>,
@@ -432,12 +447,14 @@ pub struct Resync {
     pub recovery_version: u64,
 }
 
-/// RS-25.
+/// RS-25: one connection, and all tabs that hang on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
 #[serde(rename_all = "camelCase")]
 pub struct RemoteTab {
-    /// Id of the tab.
-    pub tab_id: String,
+    /// The host.
+    pub host_id: String,
+    /// Its tabs.
+    pub tab_ids: Vec<String>,
 }
 
 /// Frames of sessions.

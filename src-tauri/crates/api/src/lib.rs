@@ -9,6 +9,7 @@ pub mod error;
 pub mod event;
 pub mod history;
 pub mod host;
+pub mod hosts;
 pub mod inbox;
 pub mod operations;
 pub mod recovery;

@@ -42,4 +42,11 @@ impl KeyStore for Keychain {
             .set_password(key)
             .map_err(|error| error.to_string())
     }
+
+    fn remove(&self, provider: &str) -> Result<(), String> {
+        match self.entry(provider)?.delete_credential() {
+            Ok(()) | Err(keyring::Error::NoEntry) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
 }

@@ -42,6 +42,7 @@ fn desktop(parts: &data::Parts) -> anyhow::Result<Desktop> {
         surface: "web".to_owned(),
         demo_folder: default_demo_folder(),
         retry_enabled: holdfast_desktop::retry_enabled(),
+        host_silence: holdfast_desktop::HOST_SILENCE,
     })?)
 }
 

@@ -58,13 +58,27 @@ impl<P: Parts> Stream<P> {
         &self.epoch
     }
 
-    /// Publishes one frame; never waits.
-    pub fn publish(&self, frame: &Frame) {
-        if let Some(data) = json_of(frame) {
-            self.inner
-                .with(|inner| inner.keep(&frame.session_id, data.into()));
-            self.bell.ring();
-        }
+    /// Publishes one frame and answers its number; never waits.
+    pub fn publish(&self, frame: &Frame) -> u64 {
+        let Some(data) = json_of(frame) else {
+            return self.latest();
+        };
+        let number = self.inner.with(|inner| {
+            inner.keep(&frame.session_id, data.into());
+            inner.next
+        });
+        self.bell.ring();
+        number
+    }
+
+    /// Number of the latest frame.
+    pub fn latest(&self) -> u64 {
+        self.inner.with(|inner| inner.next)
+    }
+
+    /// How a number is written.
+    pub fn id(&self, number: u64) -> String {
+        format!("{}.{number}", self.epoch)
     }
 
     /// RS-12: puts a session's committed state into its slot; the latest wins.
@@ -126,8 +140,7 @@ impl<P: Parts> Stream<P> {
 
     /// Id of the latest frame: what a transcript snapshot speaks up to.
     pub fn latest_id(&self) -> String {
-        let latest = self.inner.with(|inner| inner.next);
-        format!("{}.{latest}", self.epoch)
+        self.id(self.latest())
     }
 
     /// A reader of the current session (`all` false), of one session, or of all. `last_event_id`

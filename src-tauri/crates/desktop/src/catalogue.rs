@@ -1,4 +1,4 @@
-//! What is known of all sessions of the host: the rows of the project tree.
+//! What is known of all sessions of a host: the rows of the project tree.
 //!
 //! Guarantee: filled from the host's list alone; it holds titles and folders, while states of open
 //! sessions come from the projection (RS-21).
@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use holdfast_api::desktop::{ProjectList, ProjectView};
+use holdfast_api::desktop::ProjectView;
 use holdfast_api::session::{SessionRow, SessionsQuery};
 use holdfast_api::{ApiError, SessionHost};
 
@@ -85,36 +85,55 @@ impl Catalogue {
     }
 
     /// Projects: those that a person added, in that order, then folders that have sessions.
-    pub(crate) fn projects(&self, remembered: &Remembered) -> ProjectList {
+    pub(crate) fn projects(&self, remembered: &Remembered) -> Vec<ProjectView> {
+        let is_there = |folder: &str| std::path::Path::new(folder).is_dir();
+        self.grouped(&remembered.projects, &remembered.hidden, "", is_there)
+    }
+
+    /// Another machine's projects: its folders that have sessions.
+    pub(crate) fn remote_projects(&self, host_id: &str) -> Vec<ProjectView> {
+        self.grouped(&[], &[], host_id, |_| true)
+    }
+
+    fn grouped(
+        &self,
+        added: &[String],
+        hidden: &[String],
+        host_id: &str,
+        is_there: impl Fn(&str) -> bool,
+    ) -> Vec<ProjectView> {
         let rows = self.rows();
-        let mut folders = remembered.projects.clone();
+        let mut folders = added.to_vec();
         for row in &rows {
             let known = folders.contains(&row.workspace)
-                || remembered.hidden.contains(&row.workspace)
+                || hidden.contains(&row.workspace)
                 || row.workspace.is_empty();
             if !known {
                 folders.push(row.workspace.clone());
             }
         }
-        let projects = folders
+        folders
             .into_iter()
-            .map(|folder| {
-                let path = std::path::Path::new(&folder);
-                ProjectView {
-                    name: path.file_name().map_or_else(
-                        || folder.clone(),
-                        |name| name.to_string_lossy().into_owned(),
-                    ),
-                    missing: !path.is_dir(),
-                    sessions: rows
-                        .iter()
-                        .filter(|row| row.workspace == folder)
-                        .cloned()
-                        .collect(),
-                    workspace_root: folder,
-                }
+            .map(|folder| ProjectView {
+                host_id: host_id.to_owned(),
+                name: name_of(&folder),
+                missing: !is_there(&folder),
+                sessions: rows
+                    .iter()
+                    .filter(|row| row.workspace == folder)
+                    .cloned()
+                    .collect(),
+                workspace_root: folder,
             })
-            .collect();
-        ProjectList { projects }
+            .collect()
     }
+}
+
+/// The last part of a path, whichever system it is of.
+fn name_of(folder: &str) -> String {
+    let last = folder
+        .rsplit(['/', '\\'])
+        .find(|part| !part.is_empty())
+        .unwrap_or(folder);
+    last.to_owned()
 }

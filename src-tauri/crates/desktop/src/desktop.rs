@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use holdfast_api::SessionHost;
-use holdfast_api::desktop::RuntimeStateProjection;
+use holdfast_api::desktop::{Freshness, RuntimeStateProjection};
 use holdfast_api::event::{Event, Frame};
 use holdfast_api::session::session_path;
 use holdfast_controller::hub::Hub;
 use holdfast_controller::models::ConfiguredModels;
 use holdfast_domain::canonical::hex;
-use holdfast_domain::runtime::snapshot::RuntimeState;
+use holdfast_domain::runtime::observed::Observed;
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -20,8 +21,11 @@ use crate::catalogue::Catalogue;
 use crate::config_file::ConfigFile;
 use crate::error::DesktopError;
 use crate::events::Events;
+use crate::hosts::{Hosts, SILENCE};
 use crate::keys::StoredKeys;
-use crate::projection::{Binding, Bindings, Board, LOCAL, States, topics};
+use crate::projection::{
+    Binding, Bindings, Board, LOCAL, Listed, Published, Stated, States, Titles, topics,
+};
 use crate::shelf::Shelf;
 use crate::{restore, watcher};
 
@@ -43,7 +47,13 @@ pub struct DesktopOptions {
     pub demo_folder: PathBuf,
     /// Retry of unknown effects is allowed on this host (TR-35).
     pub retry_enabled: bool,
+    /// RS-29: a host's event stream without a byte for this long is opened anew;
+    /// [`HOST_SILENCE`] but in tests.
+    pub host_silence: Duration,
 }
+
+/// RS-29: 45 s.
+pub const HOST_SILENCE: Duration = SILENCE;
 
 /// TR-35: whether the person who started this program allows it a person's retry.
 pub fn retry_enabled() -> bool {
@@ -71,8 +81,9 @@ pub(crate) struct Inner {
     pub(crate) config: ConfigFile,
     pub(crate) catalogue: Catalogue,
     pub(crate) board: Board,
+    pub(crate) hosts: Hosts,
     /// The projection must be made anew.
-    pub(crate) dirty: Notify,
+    pub(crate) dirty: Arc<Notify>,
     /// The catalogue must be read anew.
     pub(crate) rows_changed: Notify,
     /// RS-25: grows with every resync that any reader was told.
@@ -100,6 +111,9 @@ impl Desktop {
                 ),
             )
         });
+        let stopped = CancellationToken::new();
+        let dirty = Arc::<Notify>::default();
+        let epoch = || hex(&rand::random::<[u8; 16]>());
         let inner = Arc::new(Inner {
             shelf,
             config: ConfigFile::new(&options.data),
@@ -112,14 +126,22 @@ impl Desktop {
             demo_folder: options.demo_folder,
             retry_enabled: options.retry_enabled,
             catalogue: Catalogue::default(),
-            board: Board::new(hex(&rand::random::<[u8; 16]>())),
-            dirty: Notify::new(),
+            board: Board::new(epoch()),
+            hosts: Hosts::new(
+                epoch(),
+                Arc::clone(&dirty),
+                stopped.clone(),
+                options.host_silence,
+            ),
+            dirty,
             rows_changed: Notify::new(),
             recovery_version: Arc::default(),
             first_words: first_words.into_iter().collect(),
         });
-        let stopped = CancellationToken::new();
         watcher::start(&inner, &stopped);
+        for record in inner.shelf.read(|remembered| remembered.hosts.clone()) {
+            inner.attach(&record);
+        }
         restore::start(&inner, &stopped);
         Ok(Self {
             inner,
@@ -136,15 +158,15 @@ impl Desktop {
 impl Inner {
     /// RS-18: the projection, made anew from what is published now.
     pub(crate) fn refreshed(&self) -> RuntimeStateProjection {
-        let titles: BTreeMap<String, String> = self.shelf.read(|remembered| {
-            remembered
-                .tabs
-                .iter()
-                .map(|tab| (tab.session_id.clone(), tab.title.clone()))
+        let titles: Titles = self.shelf.read(|remembered| {
+            let tabs = remembered.tabs.iter();
+            tabs.map(|tab| ((scope_of(&tab.host_id), tab.session_id.clone()), tab.title.clone()))
                 .collect()
         });
         let fresh = self.board.refresh(self, self, |sessions| {
-            topics(sessions, &self.catalogue.rows(), &titles)
+            let mut lists = vec![Listed::local(self.catalogue.rows())];
+            lists.extend(self.hosts.all().iter().map(|host| host.listed()));
+            topics(sessions, &lists, &titles)
         });
         if !fresh {
             // The bindings kept moving: their last move is a boundary of its own.
@@ -181,63 +203,91 @@ impl Bindings for Inner {
                 .map(|tab| Binding {
                     tab_id: tab.tab_id.clone(),
                     session_path: session_path(&tab.session_id),
-                    scope: LOCAL.to_owned(),
+                    scope: scope_of(&tab.host_id),
                     workspace_root: tab.workspace_root.clone(),
                     topic_id: tab.session_id.clone(),
                     session_generation: tab.generation,
                     open: true,
-                    remote: false,
-                    host_id: None,
+                    remote: !tab.host_id.is_empty(),
+                    host_id: Some(tab.host_id.clone()).filter(|id| !id.is_empty()),
                     controller: String::new(),
                 })
                 .collect()
         });
         // Outside the app's lock; a difference between the two looks makes the sample void.
-        for row in self.hub.runtime_states().sessions {
-            let mut shown = false;
-            for binding in &mut bindings {
-                if binding.session_path == row.session_path {
-                    shown = true;
-                    binding.controller.clone_from(&row.state.runtime_epoch);
+        let mut shown = BTreeMap::<(String, String), Vec<usize>>::new();
+        for (at, binding) in bindings.iter().enumerate() {
+            let key = (binding.scope.clone(), binding.session_path.clone());
+            shown.entry(key).or_default().push(at);
+        }
+        for ((scope, path), stated) in self.states() {
+            match shown.get(&(scope.clone(), path.clone())) {
+                Some(tabs) => {
+                    for at in tabs {
+                        bindings[*at].controller.clone_from(&stated.controller);
+                    }
                 }
-            }
-            if !shown {
-                bindings.push(self.detached(row.session_path, row.state.runtime_epoch));
+                None => bindings.push(self.detached(scope, path, stated.controller)),
             }
         }
         bindings
     }
 }
 
+/// The scope of a host; this machine's id is empty.
+fn scope_of(host_id: &str) -> String {
+    if host_id.is_empty() {
+        LOCAL.to_owned()
+    } else {
+        host_id.to_owned()
+    }
+}
+
 impl Inner {
     /// A session that runs without a tab.
-    fn detached(&self, session_path: String, controller: String) -> Binding {
+    fn detached(&self, scope: String, session_path: String, controller: String) -> Binding {
         let id = session_path
             .strip_prefix("session-id:")
-            .unwrap_or_default()
+            .unwrap_or(&session_path)
             .to_owned();
+        let remote = scope != LOCAL;
+        let workspace = if remote {
+            let host = self.hosts.get(&scope);
+            host.and_then(|host| host.catalogue.workspace(&id))
+        } else {
+            self.catalogue.workspace(&id)
+        };
         Binding {
             tab_id: String::new(),
-            scope: LOCAL.to_owned(),
-            workspace_root: self.catalogue.workspace(&id).unwrap_or_default(),
+            workspace_root: workspace.unwrap_or_default(),
             topic_id: id,
             session_path,
             session_generation: 0,
             open: false,
-            remote: false,
-            host_id: None,
+            remote,
+            host_id: remote.then(|| scope.clone()),
+            scope,
             controller,
         }
     }
 }
 
 impl States for Inner {
-    fn states(&self) -> BTreeMap<String, RuntimeState> {
-        self.hub
-            .runtime_states()
-            .sessions
-            .into_iter()
-            .map(|row| (row.session_path, row.state))
-            .collect()
+    fn states(&self) -> Published {
+        let own = self.hub.runtime_states().sessions.into_iter().map(|row| {
+            let stated = Stated {
+                controller: row.state.runtime_epoch.clone(),
+                freshness: Freshness::Synced,
+                state: Observed::Snapshot(row.state),
+            };
+            ((LOCAL.to_owned(), row.session_path), stated)
+        });
+        let mut states: Published = own.collect();
+        for host in self.hosts.all() {
+            let scope = host.id();
+            let known = host.stated().into_iter();
+            states.extend(known.map(|(path, stated)| ((scope.to_owned(), path), stated)));
+        }
+        states
     }
 }

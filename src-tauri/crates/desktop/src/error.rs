@@ -63,6 +63,26 @@ pub enum DesktopError {
         /// What the system says.
         reason: String,
     },
+    /// A key could not be forgotten.
+    #[error(
+        "the key could not be removed ({reason}); it is still stored; unlock the keychain or make \
+         the data folder writable, then try again"
+    )]
+    KeyNotRemoved {
+        /// What the system says.
+        reason: String,
+    },
+    /// No such host.
+    #[error("there is no such host; nothing was done; look at the list of hosts")]
+    HostUnknown,
+    /// A host's description can't be used.
+    #[error("{what}; no host was changed; correct it")]
+    HostInvalid {
+        /// Stable code.
+        code: &'static str,
+        /// What is wrong.
+        what: String,
+    },
     /// A project's folder can't be used.
     #[error("{path:?} {why}; no project was added; choose another folder")]
     ProjectInvalid {
@@ -95,6 +115,9 @@ impl DesktopError {
             Self::ConfigNotSaved { .. } => "config_not_saved",
             Self::ProviderInvalid { .. } => "provider_invalid",
             Self::KeyNotSaved { .. } => "key_not_saved",
+            Self::KeyNotRemoved { .. } => "key_not_removed",
+            Self::HostUnknown => "host_unknown",
+            Self::HostInvalid { code, .. } => code,
             Self::ProjectInvalid { .. } => "project_invalid",
             Self::DemoFailed { .. } => "demo_failed",
             Self::Defect => "internal",
@@ -103,15 +126,17 @@ impl DesktopError {
 
     fn status(&self) -> u16 {
         match self {
-            Self::TabUnknown => 404,
+            Self::TabUnknown | Self::HostUnknown => 404,
             Self::TabChanged | Self::Config(_) => 409,
             Self::SettingInvalid { .. }
             | Self::ProviderInvalid { .. }
+            | Self::HostInvalid { .. }
             | Self::ProjectInvalid { .. } => 400,
             Self::LayoutUnusable { .. }
             | Self::LayoutNotSaved { .. }
             | Self::ConfigNotSaved { .. }
             | Self::KeyNotSaved { .. }
+            | Self::KeyNotRemoved { .. }
             | Self::DemoFailed { .. } => 507,
             Self::Defect => 500,
         }

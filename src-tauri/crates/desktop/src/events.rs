@@ -5,13 +5,13 @@
 //! to read everything again (RS-25).
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::stream::{BoxStream, StreamExt};
 use holdfast_api::desktop::{
-    AppEvent, NumberedFrame, Resync, RuntimeStateProjection, SessionFrames,
+    AppEvent, NumberedFrame, RemoteTab, Resync, RuntimeStateProjection, SessionFrames,
 };
 use holdfast_api::event::{Event, Frame};
 use holdfast_controller::hub::{Outgoing, Reader};
@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::desktop::Inner;
+use crate::hosts::Changes;
 
 /// Between two batches while text streams: one frame of a screen.
 const PACE: Duration = Duration::from_millis(16);
@@ -27,6 +28,12 @@ const PACE: Duration = Duration::from_millis(16);
 #[derive(Debug)]
 pub struct Events {
     reader: Reader,
+    /// Frames of other machines.
+    relayed: Reader,
+    hosts: watch::Receiver<Changes>,
+    /// What of their connections was told.
+    told: Changes,
+    inner: Weak<Inner>,
     projection: watch::Receiver<RuntimeStateProjection>,
     recovery_version: Arc<AtomicU64>,
     waiting: VecDeque<AppEvent>,
@@ -35,7 +42,7 @@ pub struct Events {
 }
 
 impl Events {
-    pub(crate) fn new(inner: &Inner) -> Self {
+    pub(crate) fn new(inner: &Arc<Inner>) -> Self {
         let first = inner.first_words.iter().map(|frame| NumberedFrame {
             id: String::new(),
             frame: frame.clone(),
@@ -43,6 +50,10 @@ impl Events {
         let first: Vec<NumberedFrame> = first.collect();
         Self {
             reader: inner.hub.reader(true, None, None),
+            relayed: inner.hosts.relay.reader(true, None, None),
+            hosts: inner.hosts.changes(),
+            told: inner.hosts.changes().borrow().clone(),
+            inner: Arc::downgrade(inner),
             projection: inner.board.subscribe(),
             recovery_version: Arc::clone(&inner.recovery_version),
             waiting: (!first.is_empty())
@@ -60,10 +71,13 @@ impl Events {
                 return event;
             }
             let not_before = self.not_before;
-            let reader = &mut self.reader;
+            let (reader, relayed) = (&mut self.reader, &mut self.relayed);
             let batch = async {
                 tokio::time::sleep_until(not_before).await;
-                reader.next().await
+                tokio::select! {
+                    batch = reader.next() => batch,
+                    batch = relayed.next() => batch,
+                }
             };
             tokio::select! {
                 changed = self.projection.changed() => {
@@ -73,6 +87,12 @@ impl Events {
                     }
                     let projection = self.projection.borrow_and_update().clone();
                     return AppEvent::RuntimeStateChanged(projection);
+                }
+                changed = self.hosts.changed() => {
+                    if changed.is_err() {
+                        std::future::pending::<()>().await;
+                    }
+                    self.connections();
                 }
                 batch = batch => self.sort(batch),
             }
@@ -86,6 +106,27 @@ impl Events {
             Some((event, events))
         })
         .boxed()
+    }
+
+    /// RS-25: one event for each connection that changed.
+    fn connections(&mut self) {
+        let now = self.hosts.borrow_and_update().clone();
+        let told = std::mem::replace(&mut self.told, now.clone());
+        let Some(inner) = self.inner.upgrade() else {
+            return;
+        };
+        for (host_id, count) in now {
+            if told.get(&host_id) == Some(&count) {
+                continue;
+            }
+            let tab_ids = inner.shelf.read(|remembered| {
+                let tabs = remembered.tabs.iter();
+                let own = tabs.filter(|tab| tab.host_id == host_id);
+                own.map(|tab| tab.tab_id.clone()).collect()
+            });
+            let tab = RemoteTab { host_id, tab_ids };
+            self.waiting.push_back(AppEvent::RemoteTabUpdated(tab));
+        }
     }
 
     fn sort(&mut self, batch: Vec<Outgoing>) {
@@ -103,6 +144,8 @@ impl Events {
             match &frame.event {
                 // The projection is the one source of states (RS-21).
                 Event::RuntimeState { .. } => continue,
+                // One session's gap is its own affair.
+                Event::Gap {} if !frame.session_id.is_empty() => {}
                 Event::Gap {} => {
                     self.resync();
                     continue;

@@ -1,4 +1,4 @@
-//! Keys of providers: in the system's keychain where there is one, else in a 0600 file.
+//! Keys of providers and tokens of hosts: in the system's keychain where there is one, else in a 0600 file.
 //!
 //! Guarantees: a key is in one place; it is never in an error, a log or a reply; the keychain is
 //! asked only about keys that were put there, so that nobody is asked to unlock it for nothing.
@@ -37,6 +37,11 @@ pub trait KeyStore: Send + Sync {
     /// # Errors
     /// What the system says, for a person; without the key.
     fn store(&self, provider: &str, key: &str) -> Result<(), String>;
+    /// Forgets the key of that provider; one that is not there is forgotten already.
+    ///
+    /// # Errors
+    /// What the system says, for a person.
+    fn remove(&self, provider: &str) -> Result<(), String>;
 }
 
 /// Where a key went.
@@ -114,10 +119,42 @@ impl StoredKeys {
                 Kept::File
             }
         };
-        let text = serde_json::to_vec(&content).map_err(|error| not_saved(error.to_string()))?;
-        holdfast_files::write_private(&self.file, &text)
-            .map_err(|error| not_saved(error.to_string()))?;
+        self.write(&content).map_err(not_saved)?;
         Ok(kept)
+    }
+
+    /// A key is kept under that name. Does not ask the keychain. Blocking.
+    pub fn holds(&self, name: &str) -> bool {
+        self.content().is_ok_and(|content| {
+            content.keychain.contains(name) || content.keys.contains_key(name)
+        })
+    }
+
+    /// Forgets a key. Blocking.
+    ///
+    /// # Errors
+    /// `key_not_removed`: it is still there.
+    pub fn remove(&self, name: &str) -> Result<(), DesktopError> {
+        let _one = self.lock();
+        let not_removed = |reason: String| DesktopError::KeyNotRemoved { reason };
+        let mut content = self.content().map_err(not_removed)?;
+        if content.keychain.contains(name)
+            && let Some(keychain) = &self.keychain
+        {
+            let (keychain, name) = (Arc::clone(keychain), name.to_owned());
+            patiently(move || keychain.remove(&name)).map_err(not_removed)?;
+        }
+        known(&self.known).remove(name);
+        let there = content.keychain.remove(name);
+        if content.keys.remove(name).is_some() || there {
+            self.write(&content).map_err(not_removed)?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, content: &Content) -> Result<(), String> {
+        let text = serde_json::to_vec(content).map_err(|error| error.to_string())?;
+        holdfast_files::write_private(&self.file, &text).map_err(|error| error.to_string())
     }
 
     fn lock(&self) -> MutexGuard<'_, ()> {

@@ -11,6 +11,7 @@ mod demo;
 mod desktop;
 mod error;
 mod events;
+mod hosts;
 mod keys;
 mod operations;
 pub mod projection;
@@ -23,7 +24,7 @@ mod shelf;
 mod watcher;
 
 pub use demo::default_folder as default_demo_folder;
-pub use desktop::{Desktop, DesktopOptions, retry_enabled};
+pub use desktop::{Desktop, DesktopOptions, HOST_SILENCE, retry_enabled};
 pub use error::DesktopError;
 pub use events::Events;
 pub use keys::{Kept, KeyStore, StoredKeys, keychain_service};

@@ -3,6 +3,8 @@
 //! Guarantees: a tab is looked up at the moment of the request, and what was read for it is handed
 //! out only if the tab still shows the same session; what a person left is stored before the reply.
 
+mod bound;
+mod hosts;
 mod queue;
 
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use holdfast_api::desktop::{
 };
 use holdfast_api::history::{CompactionStarted, Rewind, RewindReply};
 use holdfast_api::host::Selector;
+use holdfast_api::hosts::{HostChange, HostCheck, HostList, HostRef};
 use holdfast_api::inbox::{
     Enqueued, InboxReceipt, InboxView, TabEditItem, TabEnqueue, TabItem, TabKey, TabMoveItem,
 };
@@ -32,93 +35,10 @@ use holdfast_api::transcript::{
 };
 use holdfast_api::{ApiError, App};
 use holdfast_controller::models::DEMO_TASK;
-use holdfast_domain::canonical::hex;
 
-use crate::desktop::{Desktop, Inner};
+use crate::desktop::Desktop;
 use crate::error::DesktopError;
-use crate::remembered::TabRecord;
 use crate::{demo, restore};
-
-/// A tab's session at the moment of a request.
-struct Bound {
-    tab_id: String,
-    session_id: String,
-    generation: u64,
-}
-
-impl Bound {
-    fn selector(&self) -> Selector {
-        Selector::of(&self.session_id)
-    }
-}
-
-impl Inner {
-    fn bound(&self, tab_id: &str) -> Result<Bound, DesktopError> {
-        self.shelf.read(|remembered| {
-            let tab = remembered.tab(tab_id).ok_or(DesktopError::TabUnknown)?;
-            Ok(Bound {
-                tab_id: tab.tab_id.clone(),
-                session_id: tab.session_id.clone(),
-                generation: tab.generation,
-            })
-        })
-    }
-
-    /// Hands out what was read for a tab, unless the tab shows another session by now.
-    fn still<T>(&self, bound: &Bound, reply: T) -> Result<T, ApiError> {
-        let same = self.shelf.read(|remembered| {
-            remembered
-                .tab(&bound.tab_id)
-                .is_some_and(|tab| tab.generation == bound.generation)
-        });
-        if same {
-            Ok(reply)
-        } else {
-            Err(DesktopError::TabChanged.into())
-        }
-    }
-
-    /// A tab for a session that answers; the tab that it has, or a new one.
-    async fn show(&self, session_id: &str, draft: &str) -> Result<TabView, ApiError> {
-        let status = self.host.status(&Selector::of(session_id)).await?;
-        let view = self.shelf.change(|remembered| {
-            remembered.show_project(&status.workspace);
-            let known = remembered
-                .tabs
-                .iter_mut()
-                .find(|tab| tab.session_id == session_id);
-            if let Some(tab) = known {
-                tab.learn(&status);
-                let view = tab.view();
-                remembered.active.clone_from(&view.tab_id);
-                return view;
-            }
-            let mut tab = TabRecord {
-                tab_id: hex(&rand::random::<[u8; 16]>()),
-                session_id: session_id.to_owned(),
-                draft: draft.to_owned(),
-                ..TabRecord::default()
-            };
-            tab.learn(&status);
-            remembered.add(tab)
-        });
-        // The session is there whether or not the layout can be stored: that is said apart.
-        if let Err(error) = self.shelf.save().await {
-            self.tell("", error.code(), &error.to_string());
-        }
-        self.rows_changed.notify_one();
-        self.dirty.notify_one();
-        Ok(view)
-    }
-
-    async fn list(&self) -> Result<ProjectList, ApiError> {
-        self.catalogue.read_all(&*self.host).await?;
-        self.dirty.notify_one();
-        Ok(self
-            .shelf
-            .read(|remembered| self.catalogue.projects(remembered)))
-    }
-}
 
 #[async_trait]
 impl App for Desktop {
@@ -130,13 +50,13 @@ impl App for Desktop {
     }
 
     async fn sync_runtime_state(&self, _: Nothing) -> Result<RuntimeStateProjection, ApiError> {
-        // All sessions are this machine's: there is no connection to verify.
+        self.inner.verify_hosts().await;
         Ok(self.inner.refreshed())
     }
 
     async fn get_tool_recovery_for_tab(&self, tab: Tab) -> Result<ToolRecoverySnapshot, ApiError> {
         let bound = self.inner.bound(&tab.tab_id)?;
-        let host = &self.inner.host;
+        let host = &bound.host;
         let snapshot = host.tool_recovery_snapshot(&bound.selector()).await?;
         self.inner.still(&bound, snapshot)
     }
@@ -146,7 +66,7 @@ impl App for Desktop {
         request: TabRecovery,
     ) -> Result<ToolRecoverySnapshot, ApiError> {
         let bound = self.inner.bound(&request.tab_id)?;
-        self.inner
+        bound
             .host
             .resolve_tool_recovery(&bound.selector(), request.request, &self.inner.surface)
             .await
@@ -157,32 +77,46 @@ impl App for Desktop {
     }
 
     async fn new_session(&self, request: NewSession) -> Result<TabView, ApiError> {
-        let settings = self.inner.settings().await?;
-        let or = |given: String, default: String| if given.is_empty() { default } else { given };
-        let created = self
-            .inner
-            .host
-            .create_session(CreateSession {
-                workspace: Some(request.workspace_root),
-                title: None,
-                model: Some(or(request.model, settings.model)),
-                mode: Some(or(request.mode, settings.mode)),
-            })
-            .await?;
-        self.inner.show(&created.session_id, "").await
+        let given = |text: String| Some(text).filter(|text| !text.is_empty());
+        let mut create = CreateSession {
+            workspace: Some(request.workspace_root),
+            title: None,
+            model: given(request.model),
+            mode: given(request.mode),
+        };
+        // Another machine has defaults of its own.
+        if request.host_id.is_empty() {
+            let settings = self.inner.settings().await?;
+            create.model.get_or_insert(settings.model);
+            create.mode.get_or_insert(settings.mode);
+        }
+        let host = self.inner.host_of(&request.host_id)?;
+        let created = host.create_session(create).await?;
+        self.inner
+            .show(&request.host_id, &created.session_id, "")
+            .await
     }
 
     async fn open_session(&self, request: OpenSession) -> Result<TabView, ApiError> {
-        self.inner.show(&request.session_id, "").await
+        self.inner
+            .show(&request.host_id, &request.session_id, "")
+            .await
     }
 
     async fn close_tab(&self, tab: Tab) -> Result<Layout, ApiError> {
-        let layout = self.inner.shelf.change(|remembered| {
-            remembered
-                .close(&tab.tab_id)
-                .then(|| remembered.layout())
-                .ok_or(DesktopError::TabUnknown)
+        let bound = self.inner.bound(&tab.tab_id);
+        let (layout, shown) = self.inner.shelf.change(|remembered| {
+            let gone = remembered.tab(&tab.tab_id).cloned();
+            let gone = gone.ok_or(DesktopError::TabUnknown)?;
+            remembered.close(&tab.tab_id);
+            let still = remembered.tab_of(&gone.host_id, &gone.session_id);
+            Ok::<_, DesktopError>((remembered.layout(), still.is_some()))
         })?;
+        if let Ok(bound) = bound
+            && !shown
+        {
+            bound.unbind();
+        }
         self.inner.dirty.notify_one();
         self.inner.shelf.save().await?;
         Ok(layout)
@@ -193,13 +127,20 @@ impl App for Desktop {
             let found = remembered
                 .tab(&tab.tab_id)
                 .ok_or(DesktopError::TabUnknown)?;
-            let retry = (!found.problem.is_empty()).then(|| found.session_id.clone());
+            let remote = !found.host_id.is_empty();
+            let retry = (remote || !found.problem.is_empty())
+                .then(|| (found.host_id.clone(), found.session_id.clone()));
             remembered.active.clone_from(&tab.tab_id);
             Ok::<_, DesktopError>(retry)
         })?;
-        if let Some(session_id) = retry {
+        if let Some((host_id, session_id)) = retry {
             let inner = Arc::clone(&self.inner);
-            tokio::spawn(async move { restore::open(&inner, &tab.tab_id, &session_id).await });
+            tokio::spawn(async move {
+                match inner.hosts.get(&host_id) {
+                    Some(host) => drop(host.learn(&inner, &session_id).await),
+                    None => restore::open(&inner, &tab.tab_id, &session_id).await,
+                }
+            });
         }
         self.inner.shelf.save().await?;
         Ok(Nothing {})
@@ -253,7 +194,7 @@ impl App for Desktop {
                 mode: Some("ask".to_owned()),
             })
             .await?;
-        self.inner.show(&created.session_id, DEMO_TASK).await
+        self.inner.show("", &created.session_id, DEMO_TASK).await
     }
 
     async fn list_sessions(&self, query: SessionsQuery) -> Result<SessionsPage, ApiError> {
@@ -267,31 +208,35 @@ impl App for Desktop {
             model: change.model,
             archived: change.archived,
         };
-        let host = &self.inner.host;
+        let host = self.inner.host_of(&change.host_id)?;
         host.patch_session(&change.session_id, patch).await?;
         let status = host.status(&Selector::of(&change.session_id)).await?;
         self.inner.shelf.change(|remembered| {
             for tab in &mut remembered.tabs {
-                if tab.session_id == change.session_id {
+                if tab.shows(&change.host_id, &change.session_id) {
                     tab.learn(&status);
                 }
             }
         });
-        self.inner.rows_changed.notify_one();
+        self.inner.list_changed(&change.host_id);
         self.inner.shelf.save().await?;
         Ok(Nothing {})
     }
 
     async fn delete_session(&self, session: OpenSession) -> Result<Nothing, ApiError> {
-        self.inner.host.delete_session(&session.session_id).await?;
+        let host = self.inner.host_of(&session.host_id)?;
+        host.delete_session(&session.session_id).await?;
         self.inner.shelf.change(|remembered| {
-            while let Some(tab) = remembered.tab_of(&session.session_id) {
+            while let Some(tab) = remembered.tab_of(&session.host_id, &session.session_id) {
                 let tab_id = tab.tab_id.clone();
                 remembered.close(&tab_id);
             }
         });
+        if let Some(host) = self.inner.hosts.get(&session.host_id) {
+            host.unbind(&session.session_id);
+        }
         self.inner.shelf.save().await?;
-        self.inner.list().await?;
+        self.inner.list_again(&session.host_id).await?;
         Ok(Nothing {})
     }
 
@@ -301,20 +246,20 @@ impl App for Desktop {
             input: request.input.clone(),
             submission_id: Some(request.submission_id).filter(|key| !key.is_empty()),
         };
-        let submitted = self.inner.host.submit(&bound.selector(), submit).await?;
+        let submitted = bound.host.submit(&bound.selector(), submit).await?;
         self.inner.clear_draft(&bound, &request.input).await;
         Ok(submitted)
     }
 
     async fn inbox(&self, tab: Tab) -> Result<InboxView, ApiError> {
         let bound = self.inner.bound(&tab.tab_id)?;
-        let inbox = self.inner.host.inbox(&bound.selector()).await?;
+        let inbox = bound.host.inbox(&bound.selector()).await?;
         self.inner.still(&bound, inbox)
     }
 
     async fn inbox_receipt(&self, request: TabKey) -> Result<InboxReceipt, ApiError> {
         let bound = self.inner.bound(&request.tab_id)?;
-        let host = &self.inner.host;
+        let host = &bound.host;
         host.inbox_receipt(&bound.selector(), &request.key).await
     }
 
@@ -336,22 +281,22 @@ impl App for Desktop {
 
     async fn pause_inbox(&self, tab: Tab) -> Result<Nothing, ApiError> {
         let bound = self.inner.bound(&tab.tab_id)?;
-        self.inner.host.pause_inbox(&bound.selector()).await?;
+        bound.host.pause_inbox(&bound.selector()).await?;
         Ok(Nothing {})
     }
 
     async fn resume_inbox(&self, tab: Tab) -> Result<Nothing, ApiError> {
         let bound = self.inner.bound(&tab.tab_id)?;
-        self.inner.host.resume_inbox(&bound.selector()).await?;
+        bound.host.resume_inbox(&bound.selector()).await?;
         Ok(Nothing {})
     }
 
     async fn cancel(&self, request: TabCancel) -> Result<CancelReply, ApiError> {
         let bound = self.inner.bound(&request.tab_id)?;
         let cancel = Cancel {
-            turn_id: Some(request.turn_id),
+            turn_id: Some(request.turn_id).filter(|turn| !turn.is_empty()),
         };
-        let cancelled = self.inner.host.cancel(&bound.selector(), cancel).await?;
+        let cancelled = bound.host.cancel(&bound.selector(), cancel).await?;
         Ok(CancelReply {
             already_ended: match cancelled {
                 Cancelled::Requested => false,
@@ -362,24 +307,27 @@ impl App for Desktop {
 
     async fn compact(&self, tab: Tab) -> Result<CompactionStarted, ApiError> {
         let bound = self.inner.bound(&tab.tab_id)?;
-        self.inner.host.compact(&bound.selector()).await
+        bound.host.compact(&bound.selector()).await
     }
 
     async fn rewind(&self, request: TabRewind) -> Result<RewindReply, ApiError> {
         let bound = self.inner.bound(&request.tab_id)?;
         let rewind = Rewind { seq: request.seq };
-        self.inner.host.rewind(&bound.selector(), rewind).await
+        bound.host.rewind(&bound.selector(), rewind).await
     }
 
     async fn fork_session(&self, session: OpenSession) -> Result<TabView, ApiError> {
         let original = Selector::of(&session.session_id);
-        let copy = self.inner.host.fork(&original).await?;
-        self.inner.show(&copy.session_id, "").await
+        let host = self.inner.host_of(&session.host_id)?;
+        let copy = host.fork(&original).await?;
+        self.inner
+            .show(&session.host_id, &copy.session_id, "")
+            .await
     }
 
     async fn pending_prompts(&self, tab: Tab) -> Result<Vec<PendingPrompt>, ApiError> {
         let bound = self.inner.bound(&tab.tab_id)?;
-        let prompts = self.inner.host.pending_prompts(&bound.selector()).await?;
+        let prompts = bound.host.pending_prompts(&bound.selector()).await?;
         self.inner.still(&bound, prompts)
     }
 
@@ -392,13 +340,13 @@ impl App for Desktop {
             scope: Some(answer.scope).filter(|scope| !scope.is_empty()),
             reason: Some(answer.reason).filter(|reason| !reason.is_empty()),
         };
-        self.inner.host.approve(&bound.selector(), approve).await?;
+        bound.host.approve(&bound.selector(), approve).await?;
         Ok(Nothing {})
     }
 
     async fn transcript_snapshot(&self, tab: Tab) -> Result<TranscriptSnapshot, ApiError> {
         let bound = self.inner.bound(&tab.tab_id)?;
-        let host = &self.inner.host;
+        let host = &bound.host;
         let snapshot = host.transcript_snapshot(&bound.selector()).await?;
         self.inner.still(&bound, snapshot)
     }
@@ -410,22 +358,21 @@ impl App for Desktop {
             before: page.before,
             limit: usize::try_from(page.limit).ok(),
         };
-        let host = &self.inner.host;
+        let host = &bound.host;
         let page = host.transcript_page(&bound.selector(), &query).await?;
         self.inner.still(&bound, page)
     }
 
     async fn diff(&self, attempt: TabAttempt) -> Result<DiffReply, ApiError> {
         let bound = self.inner.bound(&attempt.tab_id)?;
-        let host = &self.inner.host;
+        let host = &bound.host;
         let diff = host.diff(&bound.selector(), &attempt.attempt_id).await?;
         self.inner.still(&bound, diff)
     }
 
     async fn output(&self, attempt: TabAttempt) -> Result<OutputPage, ApiError> {
         let bound = self.inner.bound(&attempt.tab_id)?;
-        let output = self
-            .inner
+        let output = bound
             .host
             .output(&bound.selector(), &attempt.attempt_id, attempt.offset)
             .await?;
@@ -434,14 +381,14 @@ impl App for Desktop {
 
     async fn jobs(&self, tab: Tab) -> Result<Vec<Job>, ApiError> {
         let bound = self.inner.bound(&tab.tab_id)?;
-        let jobs = self.inner.host.jobs(&bound.selector()).await?;
+        let jobs = bound.host.jobs(&bound.selector()).await?;
         self.inner.still(&bound, jobs)
     }
 
     async fn cancel_job(&self, job: TabJob) -> Result<Nothing, ApiError> {
         let bound = self.inner.bound(&job.tab_id)?;
         let request = CancelJob { id: job.id };
-        self.inner
+        bound
             .host
             .cancel_job(&bound.selector(), request)
             .await?;
@@ -453,7 +400,7 @@ impl App for Desktop {
         let request = BackgroundJob {
             attempt_id: attempt.attempt_id,
         };
-        self.inner
+        bound
             .host
             .background_job(&bound.selector(), request)
             .await
@@ -481,6 +428,29 @@ impl App for Desktop {
 
     async fn test_provider(&self, change: ProviderChange) -> Result<ProviderCheck, ApiError> {
         self.inner.try_provider(change).await
+    }
+
+    async fn list_hosts(&self, _: Nothing) -> Result<HostList, ApiError> {
+        Ok(self.inner.host_list().await?)
+    }
+
+    async fn save_host(&self, change: HostChange) -> Result<HostList, ApiError> {
+        Ok(self.inner.save_host(change).await?)
+    }
+
+    async fn remove_host(&self, host: HostRef) -> Result<HostList, ApiError> {
+        Ok(self.inner.remove_host(&host.host_id).await?)
+    }
+
+    async fn test_host(&self, change: HostChange) -> Result<HostCheck, ApiError> {
+        Ok(self.inner.test_host(change).await?)
+    }
+
+    async fn retry_host(&self, host: HostRef) -> Result<Nothing, ApiError> {
+        let attached = self.inner.hosts.get(&host.host_id);
+        let attached = attached.ok_or(DesktopError::HostUnknown)?;
+        attached.host.connection().retry_now();
+        Ok(Nothing {})
     }
 }
 

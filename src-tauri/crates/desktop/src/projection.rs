@@ -11,8 +11,8 @@ use holdfast_api::desktop::{
     Freshness, RuntimeSession, RuntimeStateProjection, Topic, TopicStatus,
 };
 use holdfast_api::session::SessionRow;
-use holdfast_domain::runtime::display::{Shown, shown, shown_at_rest};
-use holdfast_domain::runtime::snapshot::RuntimeState;
+use holdfast_domain::runtime::display::{Shown, shown_at_rest, shown_observed};
+use holdfast_domain::runtime::observed::Observed;
 use tokio::sync::watch;
 
 /// Samples before a refresh gives up until the next boundary.
@@ -39,9 +39,24 @@ pub struct Binding {
     pub remote: bool,
     /// That machine.
     pub host_id: Option<String>,
-    /// Which instance answers for the session: the epoch of its states. Empty when none does.
+    /// Which instance answers for the session: the epoch of its states, on another machine with the
+    /// connection that told it. Empty when none does.
     pub controller: String,
 }
+
+/// The last published state of a session, with the instance whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stated {
+    /// As in [`Binding::controller`].
+    pub controller: String,
+    /// Whether it is confirmed.
+    pub freshness: Freshness,
+    /// The state.
+    pub state: Observed,
+}
+
+/// Last published states, by scope and path of the session.
+pub type Published = BTreeMap<(String, String), Stated>;
 
 /// Where bindings come from; each call is one copy, made under the app's lock.
 pub trait Bindings {
@@ -49,10 +64,10 @@ pub trait Bindings {
     fn bindings(&self) -> Vec<Binding>;
 }
 
-/// Where states come from: the last published ones, by path of the session.
+/// Where states come from: the last published ones.
 pub trait States {
     /// All of them, from one moment.
-    fn states(&self) -> BTreeMap<String, RuntimeState>;
+    fn states(&self) -> Published;
 }
 
 /// RS-19: sessions with their states, or `None` when the bindings moved at every try.
@@ -72,17 +87,14 @@ pub fn sample(bindings: &dyn Bindings, states: &dyn States) -> Option<Vec<Runtim
 
 /// `None` when a state is of another instance than its binding. A binding that no instance answers
 /// for has no state, and none is made up (RS-03).
-fn joined(
-    bindings: Vec<Binding>,
-    states: &BTreeMap<String, RuntimeState>,
-) -> Option<Vec<RuntimeSession>> {
+fn joined(bindings: Vec<Binding>, states: &Published) -> Option<Vec<RuntimeSession>> {
     bindings
         .into_iter()
         .filter(|binding| !binding.controller.is_empty())
         .map(|binding| {
-            let state = states
-                .get(&binding.session_path)
-                .filter(|state| state.runtime_epoch == binding.controller)?;
+            let stated = states
+                .get(&(binding.scope.clone(), binding.session_path.clone()))
+                .filter(|stated| stated.controller == binding.controller)?;
             Some(RuntimeSession {
                 tab_id: binding.tab_id,
                 scope: binding.scope,
@@ -93,29 +105,58 @@ fn joined(
                 open: binding.open,
                 remote: binding.remote,
                 host_id: binding.host_id,
-                freshness: Freshness::Synced,
-                state: state.clone(),
+                freshness: stated.freshness,
+                state: stated.state.clone(),
             })
         })
         .collect()
 }
 
-/// RS-17, RS-21: one row for each session, however many tabs show it; sorted by scope, workspace
-/// and session.
-pub fn topics(sessions: &[RuntimeSession], rows: &[SessionRow], titles: &Titles) -> Vec<Topic> {
-    let mut topics = BTreeMap::new();
-    for row in rows {
-        let failed = row.state.turn_status == "failed";
-        let topic = Topic {
+/// What a machine's list says of its sessions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed {
+    /// `local`, or the id of the host.
+    pub scope: String,
+    /// Whether the list is of now.
+    pub freshness: Freshness,
+    /// Its sessions.
+    pub rows: Vec<SessionRow>,
+}
+
+impl Listed {
+    /// This machine's list.
+    pub fn local(rows: Vec<SessionRow>) -> Self {
+        Self {
             scope: LOCAL.to_owned(),
+            freshness: Freshness::Synced,
+            rows,
+        }
+    }
+
+    fn topic(&self, row: &SessionRow) -> Topic {
+        let failed = row.state.turn_status == "failed";
+        Topic {
+            scope: self.scope.clone(),
             workspace_root: row.workspace.clone(),
             topic_id: row.session_id.clone(),
             title: row.title.clone(),
             status: word(shown_at_rest(row.state.pending_prompt, failed)),
             background_jobs: row.state.background_jobs,
             unresolved: row.state.unresolved,
-        };
-        topics.insert((LOCAL.to_owned(), row.session_id.clone()), topic);
+            freshness: self.freshness,
+        }
+    }
+}
+
+/// RS-17, RS-21: one row for each session, however many tabs show it; sorted by scope, workspace
+/// and session.
+pub fn topics(sessions: &[RuntimeSession], lists: &[Listed], titles: &Titles) -> Vec<Topic> {
+    let mut topics = BTreeMap::new();
+    for list in lists {
+        for row in &list.rows {
+            let key = (list.scope.clone(), row.session_id.clone());
+            topics.insert(key, list.topic(row));
+        }
     }
     for session in sessions {
         let key = (session.scope.clone(), session.topic_id.clone());
@@ -123,14 +164,24 @@ pub fn topics(sessions: &[RuntimeSession], rows: &[SessionRow], titles: &Titles)
             scope: session.scope.clone(),
             workspace_root: session.workspace_root.clone(),
             topic_id: session.topic_id.clone(),
-            title: titles.get(&session.topic_id).cloned().unwrap_or_default(),
+            title: titles
+                .get(&(session.scope.clone(), session.topic_id.clone()))
+                .cloned()
+                .unwrap_or_default(),
             status: TopicStatus::Idle,
             background_jobs: 0,
             unresolved: 0,
+            freshness: session.freshness,
         });
-        topic.status = word(shown(&session.state));
-        topic.background_jobs = session.state.background_jobs;
-        topic.unresolved = session.state.unresolved;
+        topic.status = word(shown_observed(&session.state));
+        topic.freshness = session.freshness;
+        // What a host does not tell stays as its list has it.
+        if let Some(jobs) = session.state.background_jobs() {
+            topic.background_jobs = jobs;
+        }
+        if let Some(state) = session.state.snapshot() {
+            topic.unresolved = state.unresolved;
+        }
     }
     let mut topics: Vec<Topic> = topics.into_values().collect();
     topics.sort_by(|a, b| {
@@ -139,8 +190,8 @@ pub fn topics(sessions: &[RuntimeSession], rows: &[SessionRow], titles: &Titles)
     topics
 }
 
-/// Titles of sessions that tabs know, by the session's id.
-pub type Titles = BTreeMap<String, String>;
+/// Titles of sessions that tabs know, by scope and the session's id.
+pub type Titles = BTreeMap<(String, String), String>;
 
 /// The scope of this machine.
 pub const LOCAL: &str = "local";

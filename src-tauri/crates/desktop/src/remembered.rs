@@ -3,6 +3,7 @@
 //! Guarantee: data alone; where it is kept and when it is written is the shelf's affair.
 
 use holdfast_api::desktop::{Layout, TabView};
+use holdfast_api::hosts::HostWay;
 use holdfast_api::session::{Status, session_path};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,9 @@ pub(crate) struct Remembered {
     pub(crate) hidden: Vec<String>,
     #[serde(default)]
     pub(crate) looks: Looks,
+    /// Other machines, in the order in which a person added them.
+    #[serde(default)]
+    pub(crate) hosts: Vec<HostRecord>,
     /// Bindings made in this run: the latest generation.
     #[serde(skip)]
     pub(crate) generation: u64,
@@ -37,6 +41,8 @@ pub(crate) struct Remembered {
 pub(crate) struct TabRecord {
     pub(crate) tab_id: String,
     pub(crate) session_id: String,
+    /// Machine that the session is on; empty for this one.
+    pub(crate) host_id: String,
     pub(crate) title: String,
     pub(crate) workspace_root: String,
     pub(crate) model: String,
@@ -46,6 +52,15 @@ pub(crate) struct TabRecord {
     pub(crate) generation: u64,
     #[serde(skip)]
     pub(crate) problem: String,
+}
+
+/// Another machine; its token is where keys are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct HostRecord {
+    pub(crate) host_id: String,
+    pub(crate) name: String,
+    pub(crate) way: HostWay,
 }
 
 /// How the window looks.
@@ -76,6 +91,7 @@ impl Default for Remembered {
             projects: Vec::new(),
             hidden: Vec::new(),
             looks: Looks::default(),
+            hosts: Vec::new(),
             generation: 0,
         }
     }
@@ -94,9 +110,15 @@ impl TabRecord {
             model: self.model.clone(),
             mode: self.mode.clone(),
             draft: self.draft.clone(),
-            remote: false,
+            remote: !self.host_id.is_empty(),
+            host_id: self.host_id.clone(),
             problem: self.problem.clone(),
         }
+    }
+
+    /// It shows that session of that machine.
+    pub(crate) fn shows(&self, host_id: &str, session_id: &str) -> bool {
+        self.host_id == host_id && self.session_id == session_id
     }
 
     /// Takes over what the session says of itself.
@@ -137,8 +159,24 @@ impl Remembered {
     }
 
     /// The tab that shows a session.
-    pub(crate) fn tab_of(&self, session_id: &str) -> Option<&TabRecord> {
-        self.tabs.iter().find(|tab| tab.session_id == session_id)
+    pub(crate) fn tab_of(&self, host_id: &str, session_id: &str) -> Option<&TabRecord> {
+        let mut tabs = self.tabs.iter();
+        tabs.find(|tab| tab.shows(host_id, session_id))
+    }
+
+    /// A machine.
+    pub(crate) fn host(&self, host_id: &str) -> Option<&HostRecord> {
+        self.hosts.iter().find(|host| host.host_id == host_id)
+    }
+
+    /// Tabs of a machine get a new generation: what was read for them is read anew.
+    pub(crate) fn rebind(&mut self, host_id: &str) {
+        for tab in &mut self.tabs {
+            if tab.host_id == host_id {
+                self.generation += 1;
+                tab.generation = self.generation;
+            }
+        }
     }
 
     /// Binds a new tab behind the others and makes it the active one.

@@ -1,4 +1,4 @@
-//! The sessions of the tabs, opened again: at the start, and when a tab with a problem is looked at.
+//! The sessions of this machine's tabs, opened again: at the start, and when a tab with a problem is looked at.
 //!
 //! Guarantee: a tab whose session can't be opened stays, with the reason, and nothing of it is lost.
 
@@ -15,9 +15,8 @@ pub(crate) fn start(inner: &Arc<Inner>, stopped: &CancellationToken) {
     let stopped = stopped.clone();
     tokio::spawn(async move {
         let tabs = inner.shelf.read(|remembered| {
-            let mut tabs: Vec<(String, String)> = remembered
-                .tabs
-                .iter()
+            let own = remembered.tabs.iter().filter(|tab| tab.host_id.is_empty());
+            let mut tabs: Vec<(String, String)> = own
                 .map(|tab| (tab.tab_id.clone(), tab.session_id.clone()))
                 .collect();
             tabs.sort_by_key(|(tab_id, _)| *tab_id != remembered.active);
@@ -40,7 +39,7 @@ pub(crate) async fn open(inner: &Inner, tab_id: &str, session_id: &str) {
             // Only the tab that was asked for, and only while it shows this session.
             if let Some(tab) = remembered
                 .tab_mut(tab_id)
-                .filter(|tab| tab.session_id == session_id)
+                .filter(|tab| tab.shows("", session_id))
             {
                 tab.learn(&status);
             }
@@ -49,7 +48,7 @@ pub(crate) async fn open(inner: &Inner, tab_id: &str, session_id: &str) {
             inner.shelf.change(|remembered| {
                 if let Some(tab) = remembered
                     .tab_mut(tab_id)
-                    .filter(|tab| tab.session_id == session_id)
+                    .filter(|tab| tab.shows("", session_id))
                 {
                     tab.problem.clone_from(&error.message);
                 }

@@ -86,7 +86,7 @@ async fn list(inner: &Inner) {
 async fn learn(inner: Arc<Inner>, session_id: String) {
     let shown = inner
         .shelf
-        .read(|remembered| remembered.tab_of(&session_id).is_some());
+        .read(|remembered| remembered.tab_of("", &session_id).is_some());
     if !shown {
         return;
     }
@@ -96,7 +96,7 @@ async fn learn(inner: Arc<Inner>, session_id: String) {
     };
     inner.shelf.change(|remembered| {
         for tab in &mut remembered.tabs {
-            if tab.session_id == session_id {
+            if tab.shows("", &session_id) {
                 tab.learn(&status);
             }
         }

@@ -27,8 +27,8 @@ pub enum Condition {
     Connected,
     /// It is gone; the next try comes by itself.
     Waiting {
-        /// Seconds until it.
-        seconds: u64,
+        /// When.
+        until: tokio::time::Instant,
         /// Stable code of the failure.
         code: String,
         /// For a person.
@@ -56,8 +56,8 @@ pub struct ConnectionView {
 pub trait FrameSink: Send + Sync {
     /// Passes a frame on, and answers its number in our own stream.
     fn frame(&self, frame: &Frame) -> u64;
-    /// Frames are missing: what is shown of these sessions is read anew.
-    fn gap(&self);
+    /// Frames are missing: what is shown of these sessions, by path, is read anew.
+    fn gap(&self, paths: &[String]);
     /// Facts, or what is known of their freshness, changed.
     fn changed(&self);
     /// The newest number of our own stream.
@@ -158,6 +158,19 @@ impl Connection {
         known
             .map(|(path, known)| (path.clone(), known.clone()))
             .collect()
+    }
+
+    /// Which connection this is, counted from 1; 0 before the first.
+    pub fn generation(&self) -> u64 {
+        self.inner.sessions().generation()
+    }
+
+    /// Sessions that tabs show and that are not confirmed now, by path.
+    pub fn unconfirmed(&self) -> Vec<String> {
+        let sessions = self.inner.sessions();
+        let bound = sessions.bound();
+        let synced = |path: &String| sessions.sessions().get(path).is_some_and(|known| known.synced);
+        bound.into_iter().filter(|path| !synced(path)).collect()
     }
 
     /// A tab shows this session.

@@ -39,14 +39,22 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
-    /// Stable code.
+    /// Stable code; the host's own when it refused.
     pub fn code(&self) -> &str {
+        match self {
+            Self::Refused(error) => &error.code,
+            other => other.stable_code(),
+        }
+    }
+
+    /// Stable code, without the host's own.
+    pub fn stable_code(&self) -> &'static str {
         match self {
             Self::AddressInvalid { .. } => "host_address_invalid",
             Self::Disconnected => "host_disconnected",
             Self::NotSent(_) => "host_unreachable",
             Self::Lost(_) => "reply_lost",
-            Self::Refused(error) => &error.code,
+            Self::Refused(_) => "host_refused",
             Self::Unauthorized => "host_unauthorized",
             Self::Unsupported => "host_unsupported",
             Self::Garbled(_) => "host_reply_invalid",

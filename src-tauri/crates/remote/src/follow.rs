@@ -89,13 +89,14 @@ pub(crate) async fn run(inner: &Arc<Inner>) {
         }
         let seconds = BACKOFF[failures.min(BACKOFF.len() - 1)];
         failures += 1;
+        let until = tokio::time::Instant::now() + Duration::from_secs(seconds);
         inner.stand(Condition::Waiting {
-            seconds,
+            until,
             code,
             message,
         });
         tokio::select! {
-            () = tokio::time::sleep(Duration::from_secs(seconds)) => {}
+            () = tokio::time::sleep_until(until) => {}
             () = inner.now.notified() => {}
         }
     }
@@ -124,7 +125,7 @@ async fn follow(inner: &Arc<Inner>, last: &mut Option<String>) -> Over {
     inner.doubt.notify_one();
     if last.is_none() {
         // A host that gives no ids can't say what was missed.
-        inner.sink.gap();
+        missed(inner);
     }
     loop {
         match stream.next().await {
@@ -156,11 +157,16 @@ fn take(inner: &Inner, generation: u64, event: &SseEvent) {
     match data["kind"].as_str() {
         Some("runtime_state") => state(inner, generation, &data),
         Some("gap") => {
-            inner.sink.gap();
+            missed(inner);
             inner.doubt.notify_one();
         }
         _ => pass_on(inner, event, data),
     }
+}
+
+fn missed(inner: &Inner) {
+    let bound = inner.sessions().bound();
+    inner.sink.gap(&bound);
 }
 
 fn state(inner: &Inner, generation: u64, data: &Value) {

@@ -13,6 +13,7 @@ mod follow;
 mod host;
 mod link;
 mod places;
+mod probe;
 mod tunnel;
 mod verify;
 
@@ -22,4 +23,5 @@ pub use connection::{Condition, Connection, ConnectionOptions, ConnectionView, F
 pub use error::RemoteError;
 pub use host::RemoteHost;
 pub use link::{Direct, Link, LinkError};
+pub use probe::probe;
 pub use tunnel::{Destination, Tunnel};

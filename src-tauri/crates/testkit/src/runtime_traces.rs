@@ -126,7 +126,8 @@ fn is_malformed(session: &Value) -> bool {
         session["state"] = payloads::state(1);
     }
     serde_json::from_value::<RuntimeSession>(session).map_or(true, |session| {
-        !session.state.is_valid() || session.session_generation > MAX_REVISION
+        !session.state.snapshot().is_some_and(RuntimeState::is_valid)
+            || session.session_generation > MAX_REVISION
     })
 }
 

@@ -6,7 +6,7 @@ use holdfast_api::inbox::{
     EditItem, Enqueue, Enqueued, MoveItem, TabEditItem, TabEnqueue, TabItem, TabMoveItem,
 };
 
-use super::Bound;
+use super::bound::Bound;
 use crate::desktop::Inner;
 
 impl Inner {
@@ -17,7 +17,7 @@ impl Inner {
             intent: request.intent,
             idempotency_key: request.idempotency_key,
         };
-        let enqueued = self.host.enqueue(&bound.selector(), enqueue).await?;
+        let enqueued = bound.host.enqueue(&bound.selector(), enqueue).await?;
         self.clear_draft(&bound, &request.input).await;
         Ok(enqueued)
     }
@@ -28,7 +28,7 @@ impl Inner {
             input: request.input,
             intent: request.intent,
         };
-        self.host
+        bound.host
             .edit_item(&bound.selector(), &request.item_id, edit)
             .await?;
         Ok(Nothing {})
@@ -36,7 +36,7 @@ impl Inner {
 
     pub(super) async fn delete_item(&self, request: TabItem) -> Result<Nothing, ApiError> {
         let bound = self.bound(&request.tab_id)?;
-        self.host
+        bound.host
             .delete_item(&bound.selector(), &request.item_id)
             .await?;
         Ok(Nothing {})
@@ -48,7 +48,7 @@ impl Inner {
             item_id: request.item_id,
             position: request.position,
         };
-        self.host.move_item(&bound.selector(), wanted).await?;
+        bound.host.move_item(&bound.selector(), wanted).await?;
         Ok(Nothing {})
     }
 

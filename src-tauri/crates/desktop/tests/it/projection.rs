@@ -1,14 +1,14 @@
 //! RS-17…RS-21: what a projection is made of, and that no state is published under an old binding.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 
 use holdfast_api::desktop::{Freshness, TopicStatus};
 use holdfast_api::session::{SessionRow, SessionState};
 use holdfast_desktop::projection::{
-    Binding, Bindings, Board, States, TRIES, Titles, sample, topics,
+    Binding, Bindings, Board, Listed, Published, Stated, States, TRIES, Titles, sample, topics,
 };
-use holdfast_domain::runtime::snapshot::{Commits, RuntimeState, Sample};
+use holdfast_domain::runtime::observed::{LegacyPhase, LegacyState, Observed};
+use holdfast_domain::runtime::snapshot::{Commits, Sample};
 
 const ONE: &str = "11111111111111111111111111111111";
 
@@ -31,10 +31,20 @@ fn epoch(number: u8) -> String {
     format!("{number:032x}")
 }
 
-fn state(epoch: &str, sample: &Sample) -> RuntimeState {
-    Commits::new(epoch.to_owned(), "path".to_owned(), sample)
-        .current()
-        .clone()
+fn state(epoch: &str, sample: &Sample) -> Observed {
+    let commits = Commits::new(epoch.to_owned(), "path".to_owned(), sample);
+    Observed::Snapshot(commits.current().clone())
+}
+
+/// The state of a binding, as its host told it.
+fn stated(binding: &Binding) -> ((String, String), Stated) {
+    let key = (binding.scope.clone(), binding.session_path.clone());
+    let stated = Stated {
+        controller: binding.controller.clone(),
+        freshness: Freshness::Synced,
+        state: state(&binding.controller, &running()),
+    };
+    (key, stated)
 }
 
 fn running() -> Sample {
@@ -53,20 +63,14 @@ type Change = fn(&mut Vec<Binding>);
 /// Bindings that change while states are read: each reading takes one change from the list.
 struct Moving {
     bindings: RefCell<Vec<Binding>>,
-    states: RefCell<BTreeMap<String, RuntimeState>>,
+    states: RefCell<Published>,
     changes: RefCell<Vec<Change>>,
     readings: Cell<usize>,
 }
 
 impl Moving {
     fn new(bindings: &[Binding], changes: &[Change]) -> Self {
-        let states = bindings
-            .iter()
-            .map(|binding| {
-                let state = state(&binding.controller, &running());
-                (binding.session_path.clone(), state)
-            })
-            .collect();
+        let states = bindings.iter().map(stated).collect();
         Self {
             bindings: RefCell::new(bindings.to_vec()),
             states: RefCell::new(states),
@@ -83,7 +87,7 @@ impl Bindings for Moving {
 }
 
 impl States for Moving {
-    fn states(&self) -> BTreeMap<String, RuntimeState> {
+    fn states(&self) -> Published {
         self.readings.set(self.readings.get() + 1);
         if let Some(change) = self.changes.borrow_mut().pop() {
             change(&mut self.bindings.borrow_mut());
@@ -99,10 +103,8 @@ fn sampled_again(change: Change) -> Vec<holdfast_api::desktop::RuntimeSession> {
     change(&mut expected);
     // Another instance or session has a state of its own.
     for binding in &expected {
-        moving.states.borrow_mut().insert(
-            binding.session_path.clone(),
-            state(&binding.controller, &running()),
-        );
+        let (key, stated) = stated(binding);
+        moving.states.borrow_mut().insert(key, stated);
     }
     let sessions = sample(&moving, &moving).unwrap();
     assert_eq!(moving.readings.get(), 2, "one void sample, one good one");
@@ -112,7 +114,7 @@ fn sampled_again(change: Change) -> Vec<holdfast_api::desktop::RuntimeSession> {
             (
                 session.tab_id.clone(),
                 session.session_path.clone(),
-                session.state.runtime_epoch.clone(),
+                session.state.epoch().to_owned(),
             )
         })
         .collect();
@@ -195,11 +197,11 @@ fn rs_19_a_tab_came_and_a_tab_went() {
 #[test]
 fn rs_19_a_state_of_another_instance_is_not_taken() {
     let moving = Moving::new(&[binding("a", ONE)], &[]);
-    let foreign = state(&epoch(9), &running());
-    moving
-        .states
-        .borrow_mut()
-        .insert(format!("session-id:{ONE}"), foreign);
+    let foreign = Binding {
+        controller: epoch(9),
+        ..binding("a", ONE)
+    };
+    moving.states.borrow_mut().extend([stated(&foreign)]);
     assert!(sample(&moving, &moving).is_none());
     moving.states.borrow_mut().clear();
     assert!(sample(&moving, &moving).is_none());
@@ -315,7 +317,7 @@ fn rs_17_a_session_in_several_tabs_counts_once() {
     assert_eq!(sessions.len(), 3);
     let topics = topics(
         &sessions,
-        &[row(ONE, "/project", "", false)],
+        &[Listed::local(vec![row(ONE, "/project", "", false)])],
         &Titles::new(),
     );
     assert_eq!(topics.len(), 1);
@@ -348,7 +350,7 @@ fn rs_21_topics_say_what_the_projection_says_and_for_others_what_their_log_says(
         row(&three, "/b", "failed", true),
         row(&four, "/c", "interrupted", false),
     ];
-    let topics = topics(&sessions, &rows, &Titles::new());
+    let topics = topics(&sessions, &[Listed::local(rows.to_vec())], &Titles::new());
     let said: Vec<_> = topics
         .iter()
         .map(|topic| {
@@ -374,8 +376,74 @@ fn rs_21_topics_say_what_the_projection_says_and_for_others_what_their_log_says(
 fn rs_21_a_session_that_no_list_has_yet_is_a_topic_too() {
     let still = Moving::new(&[binding("a", ONE)], &[]);
     let sessions = sample(&still, &still).unwrap();
-    let titles = Titles::from([(ONE.to_owned(), "fix parser".to_owned())]);
+    let titles = Titles::from([(
+        ("local".to_owned(), ONE.to_owned()),
+        "fix parser".to_owned(),
+    )]);
     let topics = topics(&sessions, &[], &titles);
     assert_eq!(topics[0].title, "fix parser");
     assert_eq!(topics[0].workspace_root, "/project");
+}
+
+#[test]
+fn rs_36_what_an_unreachable_host_listed_is_shown_as_unconfirmed() {
+    let listed = Listed {
+        scope: "buildbox".to_owned(),
+        freshness: Freshness::Unknown,
+        rows: vec![row(ONE, "/far", "failed", false)],
+    };
+    let topics = topics(&[], &[listed], &Titles::new());
+    assert_eq!(topics[0].scope, "buildbox");
+    assert_eq!(topics[0].status, TopicStatus::Error);
+    assert_eq!(topics[0].freshness, Freshness::Unknown);
+}
+
+#[test]
+fn rs_14_an_older_host_never_shows_finishing_and_its_silence_is_no_zero() {
+    let legacy = |running, pending_prompt| {
+        Observed::Legacy(LegacyState {
+            schema_version: 0,
+            phase: if running {
+                LegacyPhase::Executing
+            } else {
+                LegacyPhase::Idle
+            },
+            running,
+            pending_prompt,
+            cancel_requested: None,
+            cancellable: None,
+            background_jobs: None,
+        })
+    };
+    for (running, pending, word) in [
+        (true, None, TopicStatus::Thinking),
+        (true, Some(true), TopicStatus::WaitingConfirmation),
+        (false, None, TopicStatus::Idle),
+    ] {
+        let bound = Binding {
+            scope: "buildbox".to_owned(),
+            remote: true,
+            host_id: Some("buildbox".to_owned()),
+            controller: "1.legacy".to_owned(),
+            ..binding("a", ONE)
+        };
+        let still = Moving::new(std::slice::from_ref(&bound), &[]);
+        let (key, mut told) = stated(&bound);
+        told.state = legacy(running, pending);
+        still.states.borrow_mut().insert(key, told);
+        let sessions = sample(&still, &still).unwrap();
+        let mut known = row(ONE, "/far", "", false);
+        known.state.background_jobs = 4;
+        let listed = Listed {
+            scope: "buildbox".to_owned(),
+            freshness: Freshness::Synced,
+            rows: vec![known],
+        };
+        let topics = topics(&sessions, &[listed], &Titles::new());
+        assert_eq!(topics[0].status, word);
+        assert_eq!(topics[0].background_jobs, 4, "as its list has it");
+        let wire = serde_json::to_value(&sessions[0].state).unwrap();
+        assert_eq!(wire["schemaVersion"], 0);
+        assert!(wire.get("backgroundJobs").is_none(), "{wire}");
+    }
 }

@@ -33,6 +33,14 @@ impl KeyStore for Keychain {
         keys.insert(provider.to_owned(), key.to_owned());
         Ok(())
     }
+
+    fn remove(&self, provider: &str) -> Result<(), String> {
+        if self.refuses {
+            return Err("it is locked".to_owned());
+        }
+        self.keys.lock().unwrap().remove(provider);
+        Ok(())
+    }
 }
 
 fn change(stage: &Stage, key: &str) -> ProviderChange {

@@ -89,6 +89,7 @@ impl Stage {
             surface: "window".to_owned(),
             demo_folder: self.path("demo"),
             retry_enabled: false,
+            host_silence: holdfast_desktop::HOST_SILENCE,
         })
         .unwrap();
         Stand { app, host }
@@ -102,6 +103,7 @@ impl Stand {
                 workspace_root: workspace.to_string_lossy().into_owned(),
                 model: model.to_owned(),
                 mode: mode.to_owned(),
+                host_id: String::new(),
             })
             .await
             .unwrap()

@@ -125,6 +125,7 @@ async fn a_session_has_one_tab_and_goes_on_without_it() {
     let second = stand.tab(&stage.path("right"), "", "").await;
     let open = OpenSession {
         session_id: first.session_id.clone(),
+        host_id: String::new(),
     };
     let again = stand.app.open_session(open.clone()).await.unwrap();
     assert_eq!(again.tab_id, first.tab_id);
@@ -263,6 +264,7 @@ async fn a_deleted_session_takes_its_tab_along() {
     let tab = stand.tab(&stage.path("left"), "", "").await;
     let session = OpenSession {
         session_id: tab.session_id.clone(),
+        host_id: String::new(),
     };
     stand.app.delete_session(session).await.unwrap();
     assert!(

@@ -2,6 +2,7 @@
 //!
 //! Guarantee: a pure function of the committed snapshot; nothing here looks at a clock or guesses.
 
+use super::observed::{LegacyState, Observed};
 use super::snapshot::{Activity, Outcome, Phase, RuntimeState};
 
 /// RS-15, highest priority first.
@@ -53,6 +54,29 @@ pub fn shown(state: &RuntimeState) -> Shown {
             Outcome::AwaitingDelivery => Shown::AwaitingDelivery,
             Outcome::None => Shown::Idle,
         }
+    }
+}
+
+/// RS-14, RS-15: the same for what another host tells. An older one can't tell finishing, text from
+/// thought, or an outcome, so none of them is shown (RS-03).
+pub fn shown_observed(observed: &Observed) -> Shown {
+    match observed {
+        Observed::Snapshot(state) => shown(state),
+        Observed::Legacy(state) => shown_legacy(state),
+    }
+}
+
+fn shown_legacy(state: &LegacyState) -> Shown {
+    if state.cancel_requested == Some(true) {
+        Shown::Cancelling
+    } else if state.pending_prompt == Some(true) {
+        Shown::WaitingConfirmation
+    } else if state.running {
+        Shown::Thinking
+    } else if state.background_jobs.is_some_and(|jobs| jobs > 0) {
+        Shown::BackgroundJobs
+    } else {
+        Shown::Idle
     }
 }
 

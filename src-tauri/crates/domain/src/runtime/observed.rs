@@ -10,13 +10,37 @@ use serde_json::{Map, Value};
 use super::snapshot::{Activity, Outcome, Phase, RuntimeState, TurnStatus};
 
 /// A state as another host told it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, specta::Type)]
 #[serde(untagged)]
 pub enum Observed {
     /// A snapshot with all that RS-04 asks for.
     Snapshot(RuntimeState),
     /// RS-14: a host without snapshots.
     Legacy(LegacyState),
+}
+
+impl Observed {
+    /// The snapshot, when the host has them.
+    pub fn snapshot(&self) -> Option<&RuntimeState> {
+        match self {
+            Self::Snapshot(state) => Some(state),
+            Self::Legacy(_) => None,
+        }
+    }
+
+    /// Which instance says it: the epoch, or a word for hosts without one.
+    pub fn epoch(&self) -> &str {
+        self.snapshot()
+            .map_or("legacy", |state| state.runtime_epoch.as_str())
+    }
+
+    /// Jobs that have not exited, as far as it tells.
+    pub fn background_jobs(&self) -> Option<u64> {
+        match self {
+            Self::Snapshot(state) => Some(state.background_jobs),
+            Self::Legacy(state) => state.background_jobs,
+        }
+    }
 }
 
 /// RS-14: what a status without a snapshot tells. Exempt from RS-06 and from revisions; each read

@@ -3,6 +3,7 @@
 use holdfast_api::desktop::{
     Freshness, RuntimeSession, RuntimeStateProjection, Topic, TopicStatus,
 };
+use holdfast_domain::runtime::observed::Observed;
 use holdfast_domain::runtime::snapshot::{MAX_REVISION, RuntimeState, Sample, derive};
 use serde_json::{Value, json};
 
@@ -64,8 +65,9 @@ fn projection(chance: &mut Chance) -> Value {
             topic_id: session.topic_id.clone(),
             title: "a title".to_owned(),
             status: *chance.pick(&[TopicStatus::Idle, TopicStatus::Finishing]),
-            background_jobs: session.state.background_jobs,
-            unresolved: session.state.unresolved,
+            background_jobs: session.state.background_jobs().unwrap_or_default(),
+            unresolved: chance.below(3) as u64,
+            freshness: session.freshness,
         })
         .collect();
     json!(RuntimeStateProjection {
@@ -89,7 +91,7 @@ fn session(n: usize, chance: &mut Chance) -> RuntimeSession {
         remote,
         host_id: remote.then(|| "far".to_owned()),
         freshness: *chance.pick(&[Freshness::Synced, Freshness::Unknown]),
-        state: random_state(chance),
+        state: Observed::Snapshot(random_state(chance)),
     }
 }
 
