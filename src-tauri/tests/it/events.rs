@@ -21,7 +21,8 @@ fn events() -> Vec<AppEvent> {
             recovery_version: 3,
         }),
         AppEvent::RemoteTabUpdated(RemoteTab {
-            tab_id: "t1".to_owned(),
+            host_id: "h1".to_owned(),
+            tab_ids: vec!["t1".to_owned()],
         }),
         AppEvent::SessionFrames(SessionFrames { frames: Vec::new() }),
     ]

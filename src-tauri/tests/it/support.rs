@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use holdfast_api::app::*;
 use holdfast_api::desktop::*;
 use holdfast_api::history::{CompactionStarted, RewindReply};
+use holdfast_api::hosts::{HostChange, HostCheck, HostList, HostRef};
 use holdfast_api::inbox::{
     Enqueued, InboxReceipt, InboxView, TabEditItem, TabEnqueue, TabItem, TabKey, TabMoveItem,
 };
@@ -123,6 +124,7 @@ pub(crate) fn request(operation: &str) -> Value {
         | "start_demo"
         | "list_models"
         | "get_settings"
+        | "list_hosts"
         | "list_providers" => json!({}),
         "get_tool_recovery_for_tab"
         | "close_tab"

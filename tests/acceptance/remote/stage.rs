@@ -31,7 +31,7 @@ impl FrameSink for Kept {
         frames.len() as u64
     }
 
-    fn gap(&self) {
+    fn gap(&self, _: &[String]) {
         self.gaps.fetch_add(1, Ordering::SeqCst);
     }
 

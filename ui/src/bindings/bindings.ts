@@ -323,6 +323,41 @@ export const commands = {
 	 */
 	testProvider: (request: ProviderChange) => __TAURI_INVOKE<ProviderCheck>("test_provider", { request }),
 	/**
+	 *  Other machines, with how their connections stand.
+	 * 
+	 *  # Errors
+	 *  As the operation says, with its code.
+	 */
+	listHosts: (request: Nothing) => __TAURI_INVOKE<HostList>("list_hosts", { request }),
+	/**
+	 *  Adds or changes a machine; a token goes to the keychain and is never shown again.
+	 * 
+	 *  # Errors
+	 *  As the operation says, with its code.
+	 */
+	saveHost: (request: HostChange) => __TAURI_INVOKE<HostList>("save_host", { request }),
+	/**
+	 *  Forgets a machine, its token and its tabs; its sessions go on there.
+	 * 
+	 *  # Errors
+	 *  As the operation says, with its code.
+	 */
+	removeHost: (request: HostRef) => __TAURI_INVOKE<HostList>("remove_host", { request }),
+	/**
+	 *  Asks a machine whether it lets us in, and says what is wrong.
+	 * 
+	 *  # Errors
+	 *  As the operation says, with its code.
+	 */
+	testHost: (request: HostChange) => __TAURI_INVOKE<HostCheck>("test_host", { request }),
+	/**
+	 *  Tries a connection again now.
+	 * 
+	 *  # Errors
+	 *  As the operation says, with its code.
+	 */
+	retryHost: (request: HostRef) => __TAURI_INVOKE<Nothing>("retry_host", { request }),
+	/**
 	 *  Asks the person for a folder with the system's dialog; its absolute path, or nothing when the
 	 *  dialog was closed without a choice. Only the window can do it.
 	 * 
@@ -503,6 +538,17 @@ export type CompactionStarted = {
 	/**  What Stop names to stop it; its end is told as that turn's end. */
 	turnId: string,
 };
+
+/**  How a connection stands. */
+export type ConnectionState = 
+/**  It is being made. */
+"connecting" | 
+/**  It stands. */
+"connected" | 
+/**  It is gone; the next try comes by itself. */
+"waiting" | 
+/**  It is gone, and no try comes by itself: a person has to mend something. */
+"refused";
 
 /**  RS-25: something was missed: read everything again. */
 export type DesktopResync = Resync;
@@ -740,6 +786,79 @@ export type Freshness =
 /**  The last known facts. */
 "unknown";
 
+/**  A host to be added, changed or tried. `Debug` does not show the token. */
+export type HostChange = {
+	/**  Which one; empty for a new one. */
+	hostId?: string,
+	/**  Name for display, 1…60 characters. */
+	name: string,
+	/**  How it is reached. */
+	way: HostWay,
+	/**  The token; empty leaves the stored one. Not used through a tunnel, which brings its own. */
+	token?: string,
+};
+
+/**  How a trial of a host went. */
+export type HostCheck = {
+	/**  It answered, and lets us in. */
+	ok: boolean,
+	/**  Stable code of what is wrong. */
+	code: string,
+	/**  For a person. */
+	message: string,
+};
+
+/**  All hosts, in the order in which they were added. */
+export type HostList = {
+	/**  The hosts. */
+	hosts: HostView[],
+};
+
+/**  A host. */
+export type HostRef = {
+	/**  Its id. */
+	hostId: string,
+};
+
+/**  A host with its connection. */
+export type HostView = {
+	/**  Its id, stable over restarts. */
+	hostId: string,
+	/**  Name for display. */
+	name: string,
+	/**  How it is reached. */
+	way: HostWay,
+	/**  A token is stored. */
+	hasToken: boolean,
+	/**  How the connection stands. */
+	state: ConnectionState,
+	/**  Stable code of what is wrong; empty when nothing is. */
+	code: string,
+	/**  What is wrong, for a person; empty when nothing is. */
+	message: string,
+	/**  Milliseconds until the next try; absent when none waits. */
+	retryInMs?: number | null,
+	/**  RS-37: states that were older than what was known. */
+	stale: number,
+	/**  RS-37: contradictions. */
+	conflicts: number,
+	/**  RS-37: reads that failed or could not be understood. */
+	failures: number,
+};
+
+/**  How a host is reached. */
+export type HostWay = 
+/**  Directly, with a token that is kept where keys are kept. */
+{ kind: "direct"; 
+/**  `https://host:port`; `http://` for this machine alone. */
+url: string } | 
+/**  Through a tunnel that the system's `ssh` opens. */
+{ kind: "ssh"; 
+/**  As `ssh` takes it: `user@host`, or a name of the ssh configuration. */
+destination: string; 
+/**  The `holdfast` over there; found by its PATH when empty. */
+program?: string };
+
 /**  TR-06: the identity of one execution of one call. */
 export type Identity = {
 	/**  The session in which the call was made; a copy of a session keeps it. */
@@ -875,6 +994,34 @@ export type Layout = {
 	active: string,
 };
 
+/**  RS-14: the phases that an older status can tell apart. */
+export type LegacyPhase = 
+/**  Nothing runs. */
+"idle" | 
+/**  A turn runs, or is ending. */
+"executing";
+
+/**
+ *  RS-14: what a status without a snapshot tells. Exempt from RS-06 and from revisions; each read
+ *  replaces it as a whole.
+ */
+export type LegacyState = {
+	/**  Always 0. */
+	schemaVersion: number,
+	/**  `executing` or `idle`, from `running`: finishing can't be told from it. */
+	phase: LegacyPhase,
+	/**  A turn runs, or is ending. */
+	running: boolean,
+	/**  A person is asked. */
+	pendingPrompt?: boolean | null,
+	/**  Stop was asked for and has not taken effect. */
+	cancelRequested?: boolean | null,
+	/**  Stop would do something. */
+	cancellable?: boolean | null,
+	/**  Jobs that have not exited. */
+	backgroundJobs?: number | null,
+};
+
 /**  The message that is still streaming. */
 export type LiveMessage = {
 	/**  The turn. */
@@ -921,6 +1068,8 @@ export type NewSession = {
 	model?: string,
 	/**  Permission mode; the default when empty. */
 	mode?: string,
+	/**  Machine that it is on; empty for this one. */
+	hostId?: string,
 };
 
 /**  Nothing: the request or reply of operations that need none. */
@@ -936,10 +1085,19 @@ export type NumberedFrame = {
 	frame: Frame,
 };
 
+/**  A state as another host told it. */
+export type Observed = 
+/**  A snapshot with all that RS-04 asks for. */
+RuntimeState | 
+/**  RS-14: a host without snapshots. */
+LegacyState;
+
 /**  A session. */
 export type OpenSession = {
 	/**  32 hex digits. */
 	sessionId: string,
+	/**  Machine that it is on; empty for this one. */
+	hostId?: string,
 };
 
 /**  RS-04: an additive fact for the indicators. */
@@ -1005,12 +1163,14 @@ export type ProjectFolder = {
 
 /**  All projects. */
 export type ProjectList = {
-	/**  In the order in which they were added. */
+	/**  This machine's in the order in which they were added, then those of other machines. */
 	projects: ProjectView[],
 };
 
 /**  A project: a folder and its sessions. */
 export type ProjectView = {
+	/**  Machine that it is on; empty for this one. */
+	hostId: string,
 	/**  Absolute path. */
 	workspaceRoot: string,
 	/**  Name for display. */
@@ -1104,10 +1264,12 @@ export type ReceiptState =
 /**  A person gave it up. */
 "deleted";
 
-/**  RS-25. */
+/**  RS-25: one connection, and all tabs that hang on it. */
 export type RemoteTab = {
-	/**  Id of the tab. */
-	tabId: string,
+	/**  The host. */
+	hostId: string,
+	/**  Its tabs. */
+	tabIds: string[],
 };
 
 /**  RS-25: a remote connection changed. */
@@ -1203,8 +1365,8 @@ export type RuntimeSession = {
 	hostId?: string | null,
 	/**  Whether the state is confirmed. */
 	freshness: Freshness,
-	/**  The last published snapshot. */
-	state: RuntimeState,
+	/**  The last published snapshot, or what a host without snapshots says (RS-14). */
+	state: Observed,
 };
 
 /**  RS-04: one snapshot, all fields explicit. */
@@ -1260,6 +1422,8 @@ export type RuntimeStateProjection = {
 export type SessionChange = {
 	/**  32 hex digits. */
 	sessionId: string,
+	/**  Machine that it is on; empty for this one. */
+	hostId?: string,
 	/**  New title. */
 	title?: string | null,
 	/**  New permission mode. */
@@ -1542,6 +1706,8 @@ export type TabView = {
 	draft: string,
 	/**  It runs on another machine. */
 	remote: boolean,
+	/**  That machine; empty for this one. */
+	hostId: string,
 	/**  Why the session can't be used now, for a person; empty when it can. */
 	problem: string,
 };
@@ -1634,6 +1800,8 @@ export type Topic = {
 	backgroundJobs: number,
 	/**  Attempts behind the barrier. */
 	unresolved: number,
+	/**  Whether that is confirmed. */
+	freshness: Freshness,
 };
 
 /**  RS-15: what a row shows, the first that is true. */

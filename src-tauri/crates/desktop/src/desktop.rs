@@ -160,8 +160,13 @@ impl Inner {
     pub(crate) fn refreshed(&self) -> RuntimeStateProjection {
         let titles: Titles = self.shelf.read(|remembered| {
             let tabs = remembered.tabs.iter();
-            tabs.map(|tab| ((scope_of(&tab.host_id), tab.session_id.clone()), tab.title.clone()))
-                .collect()
+            tabs.map(|tab| {
+                (
+                    (scope_of(&tab.host_id), tab.session_id.clone()),
+                    tab.title.clone(),
+                )
+            })
+            .collect()
         });
         let fresh = self.board.refresh(self, self, |sessions| {
             let mut lists = vec![Listed::local(self.catalogue.rows())];

@@ -5,8 +5,8 @@
 //! to read everything again (RS-25).
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::stream::{BoxStream, StreamExt};

@@ -125,9 +125,8 @@ impl StoredKeys {
 
     /// A key is kept under that name. Does not ask the keychain. Blocking.
     pub fn holds(&self, name: &str) -> bool {
-        self.content().is_ok_and(|content| {
-            content.keychain.contains(name) || content.keys.contains_key(name)
-        })
+        self.content()
+            .is_ok_and(|content| content.keychain.contains(name) || content.keys.contains_key(name))
     }
 
     /// Forgets a key. Blocking.

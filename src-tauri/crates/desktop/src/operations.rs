@@ -388,10 +388,7 @@ impl App for Desktop {
     async fn cancel_job(&self, job: TabJob) -> Result<Nothing, ApiError> {
         let bound = self.inner.bound(&job.tab_id)?;
         let request = CancelJob { id: job.id };
-        bound
-            .host
-            .cancel_job(&bound.selector(), request)
-            .await?;
+        bound.host.cancel_job(&bound.selector(), request).await?;
         Ok(Nothing {})
     }
 
@@ -400,10 +397,7 @@ impl App for Desktop {
         let request = BackgroundJob {
             attempt_id: attempt.attempt_id,
         };
-        bound
-            .host
-            .background_job(&bound.selector(), request)
-            .await
+        bound.host.background_job(&bound.selector(), request).await
     }
 
     async fn list_models(&self, _: Nothing) -> Result<ModelList, ApiError> {

@@ -169,7 +169,12 @@ impl Connection {
     pub fn unconfirmed(&self) -> Vec<String> {
         let sessions = self.inner.sessions();
         let bound = sessions.bound();
-        let synced = |path: &String| sessions.sessions().get(path).is_some_and(|known| known.synced);
+        let synced = |path: &String| {
+            sessions
+                .sessions()
+                .get(path)
+                .is_some_and(|known| known.synced)
+        };
         bound.into_iter().filter(|path| !synced(path)).collect()
     }
 

@@ -7,7 +7,7 @@ mod payloads;
 
 use holdfast_api::desktop::{RuntimeSession, Topic};
 use holdfast_domain::runtime::reduce::{Incoming, Store, Verdict};
-use holdfast_domain::runtime::snapshot::MAX_REVISION;
+use holdfast_domain::runtime::snapshot::{MAX_REVISION, RuntimeState};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -179,9 +179,7 @@ impl Attached {
                 let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
                 (ConnectionState::Waiting, code, message, Some(left))
             }
-            Condition::Refused { code, message } => {
-                (ConnectionState::Refused, code, message, None)
-            }
+            Condition::Refused { code, message } => (ConnectionState::Refused, code, message, None),
         };
         HostView {
             host_id: record.host_id.clone(),
@@ -317,7 +315,10 @@ impl Attached {
     /// Asks a session that a tab shows for its title, mode and model; whether it answered.
     pub(crate) async fn learn(&self, inner: &Inner, session_id: &str) -> bool {
         let shown = |tab: &crate::remembered::TabRecord| tab.shows(&self.id, session_id);
-        if !inner.shelf.read(|remembered| remembered.tabs.iter().any(shown)) {
+        if !inner
+            .shelf
+            .read(|remembered| remembered.tabs.iter().any(shown))
+        {
             return false;
         }
         let status = self.host.status(&Selector::of(session_id)).await;

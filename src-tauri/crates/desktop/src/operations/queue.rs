@@ -28,7 +28,8 @@ impl Inner {
             input: request.input,
             intent: request.intent,
         };
-        bound.host
+        bound
+            .host
             .edit_item(&bound.selector(), &request.item_id, edit)
             .await?;
         Ok(Nothing {})
@@ -36,7 +37,8 @@ impl Inner {
 
     pub(super) async fn delete_item(&self, request: TabItem) -> Result<Nothing, ApiError> {
         let bound = self.bound(&request.tab_id)?;
-        bound.host
+        bound
+            .host
             .delete_item(&bound.selector(), &request.item_id)
             .await?;
         Ok(Nothing {})

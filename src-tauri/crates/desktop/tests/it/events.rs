@@ -129,8 +129,9 @@ async fn rs_02_every_wrapper_of_the_stream_forwards_the_final_state() {
     let is_over = |projection: &RuntimeStateProjection| {
         projection.sessions.iter().any(|session| {
             session.topic_id == tab.session_id
-                && session.state.turn_status == TurnStatus::Completed
-                && !session.state.running
+                && session.state.snapshot().is_some_and(|state| {
+                    state.turn_status == TurnStatus::Completed && !state.running
+                })
         })
     };
     let last = wait_for_projection(&mut coalescing, "the end", is_over).await;
@@ -145,7 +146,7 @@ async fn rs_02_every_wrapper_of_the_stream_forwards_the_final_state() {
     });
     assert!(streamed.await.unwrap());
     let wanted = &last.sessions.iter().find(|s| s.topic_id == tab.session_id);
-    let wanted = &wanted.unwrap().state;
+    let wanted = wanted.unwrap().state.snapshot().unwrap();
     for reader in &mut bare {
         let told = tokio::time::timeout(SOON, async {
             loop {

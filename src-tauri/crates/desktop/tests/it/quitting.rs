@@ -89,7 +89,7 @@ async fn sv_09_a_kept_command_goes_on_and_its_result_is_found() {
     let jobs = |count| {
         move |projection: &RuntimeStateProjection| {
             let mut rows = projection.sessions.iter();
-            rows.any(|row| row.open && row.state.background_jobs == count)
+            rows.any(|row| row.open && row.state.background_jobs() == Some(count))
         }
     };
     stand.reach(&mut events, "the command", jobs(1)).await;

@@ -7,6 +7,7 @@ use futures_util::StreamExt;
 use holdfast_api::app::*;
 use holdfast_api::desktop::*;
 use holdfast_api::history::{CompactionStarted, RewindReply};
+use holdfast_api::hosts::{HostChange, HostCheck, HostList, HostRef};
 use holdfast_api::inbox::{
     Enqueued, InboxReceipt, InboxView, TabEditItem, TabEnqueue, TabItem, TabKey, TabMoveItem,
 };
