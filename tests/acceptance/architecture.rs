@@ -34,7 +34,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("remote", &["api", "domain", "sse"]),
     ("serve", &["api", "controller", "domain", "files"]),
-    ("desktop", &["api", "controller", "domain", "files"]),
+    (
+        "desktop",
+        &["api", "controller", "domain", "files", "remote"],
+    ),
     (
         "cli",
         &["api", "controller", "desktop", "domain", "files", "serve"],

@@ -3,8 +3,10 @@
 
 mod commands;
 mod connection;
+mod near;
 mod older;
 mod stage;
 mod suite;
+mod tabs;
 #[cfg(target_os = "linux")]
 mod tunnel;
