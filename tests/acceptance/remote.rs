@@ -5,6 +5,7 @@ mod commands;
 mod connection;
 mod near;
 mod older;
+mod returns;
 mod stage;
 mod suite;
 mod tabs;
