@@ -38,7 +38,7 @@ export async function until(what, found) {
 }
 
 /** A free port, so that a second start has the same address as the first. */
-function freePort() {
+export function freePort() {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.on('error', reject);
