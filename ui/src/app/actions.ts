@@ -2,6 +2,7 @@
 
 import type { IconName } from '../kit/Icon.svelte';
 import { currentLanguage, t } from '../messages/language.svelte';
+import { canStop, unresolvedOf } from '../runtime/observed';
 import type { Desk } from './desk.svelte';
 
 export interface Action {
@@ -17,16 +18,16 @@ const MOD = IS_MAC ? '⌘' : 'Ctrl+';
 
 /** The actions that make sense now. */
 export function actionsOf(desk: Desk, parts: { search: () => void; toEnd: () => void }): Action[] {
-  const root = desk.active?.workspaceRoot ?? desk.projects[0]?.workspaceRoot;
+  const folder = desk.active ?? desk.projects[0];
   const runtime = desk.session?.state;
-  const unresolved = runtime?.unresolved ?? 0;
+  const unresolved = unresolvedOf(runtime);
   const list: (Action | false)[] = [
-    root !== undefined && {
+    folder !== undefined && {
       id: 'newSession',
       label: t('action.newSession'),
       icon: 'plus',
       keys: `${MOD}N`,
-      run: () => void desk.newSession(root),
+      run: () => void desk.newSession(folder),
     },
     {
       id: 'openFolder',
@@ -34,7 +35,7 @@ export function actionsOf(desk: Desk, parts: { search: () => void; toEnd: () => 
       icon: 'folder',
       run: () => desk.chooseFolder(),
     },
-    Boolean(runtime?.cancellable) && {
+    canStop(runtime) && {
       id: 'stop',
       label: t('action.stop'),
       icon: 'stop',
@@ -59,7 +60,7 @@ export function actionsOf(desk: Desk, parts: { search: () => void; toEnd: () => 
         id: 'copySession',
         label: t('action.copySession'),
         icon: 'copy',
-        run: () => desk.active && void desk.copy(desk.active.sessionId),
+        run: () => desk.active && void desk.copy(desk.active),
       },
     { id: 'search', label: t('action.search'), icon: 'search', keys: `${MOD}F`, run: parts.search },
     desk.active !== undefined && {

@@ -17,17 +17,25 @@ import type {
   QuitWord,
   Settings,
   TabView,
+  Topic,
   TranscriptItem,
 } from '../port/contract';
 import type { Link, Port } from '../port/port';
 import { Review } from '../recovery/review.svelte';
+import { canStop, turnOf } from '../runtime/observed';
 import { createRuntimeStore } from '../runtime/store';
 import { createRuntimeSync } from '../runtime/sync';
 import { Conversation } from '../transcript/conversation.svelte';
-import { RuntimeMirror } from './runtime.svelte';
+import { RuntimeMirror, type Place } from './runtime.svelte';
 import { Toasts } from './toasts.svelte';
 
 export type Surface = 'none' | 'palette' | 'settings' | 'providers' | 'folder' | 'jobs';
+
+/** A folder of a machine; empty for this one. */
+export interface Folder {
+  hostId: string;
+  workspaceRoot: string;
+}
 
 export class Desk {
   readonly port: Port;
@@ -172,17 +180,18 @@ export class Desk {
     }
   }
 
-  async open(sessionId: string): Promise<void> {
-    const known = this.tabs.find((tab) => tab.sessionId === sessionId);
+  async open({ hostId, sessionId }: Place): Promise<void> {
+    const known = this.tabs.find((tab) => tab.sessionId === sessionId && tab.hostId === hostId);
     if (known) {
       this.select(known.tabId);
     } else {
-      await this.#opened(() => this.port.openSession({ sessionId }));
+      await this.#opened(() => this.port.openSession({ sessionId, hostId }));
     }
   }
 
-  async newSession(workspaceRoot: string): Promise<void> {
-    await this.#opened(() => this.port.newSession({ workspaceRoot, model: '', mode: '' }));
+  /** A session in a folder of a machine; of a tab or a project, one beside it. */
+  async newSession({ hostId, workspaceRoot }: Folder): Promise<void> {
+    await this.#opened(() => this.port.newSession({ workspaceRoot, hostId, model: '', mode: '' }));
   }
 
   async startDemo(): Promise<void> {
@@ -211,34 +220,36 @@ export class Desk {
 
   /** Shows the list after a folder was added; a folder without sessions gets its first one. */
   async opened(list: ProjectList, path: string): Promise<void> {
-    const before = new Set(this.projects.map((project) => project.workspaceRoot));
+    const own = (projects: readonly ProjectView[]) =>
+      projects.filter(({ hostId }) => hostId === '');
+    const before = new Set(own(this.projects).map((project) => project.workspaceRoot));
     this.projects = list.projects;
     const added =
-      list.projects.find((project) => !before.has(project.workspaceRoot)) ??
-      list.projects.find((project) => project.workspaceRoot === path);
+      own(list.projects).find((project) => !before.has(project.workspaceRoot)) ??
+      own(list.projects).find((project) => project.workspaceRoot === path);
     if (added && added.sessions.length === 0) {
-      await this.newSession(added.workspaceRoot);
+      await this.newSession(added);
     }
   }
 
   async change(
-    sessionId: string,
+    { hostId, sessionId }: Place,
     change: { title?: string; mode?: string; model?: string; archived?: boolean },
   ): Promise<void> {
-    await this.attempt(() => this.port.changeSession({ sessionId, ...change }));
+    await this.attempt(() => this.port.changeSession({ sessionId, hostId, ...change }));
     await this.attempt(() => Promise.all([this.rereadLayout(), this.rereadProjects()]));
   }
 
-  async remove(sessionId: string): Promise<void> {
-    await this.attempt(() => this.port.deleteSession({ sessionId }));
+  async remove({ hostId, sessionId }: Place): Promise<void> {
+    await this.attempt(() => this.port.deleteSession({ sessionId, hostId }));
     await this.attempt(() => Promise.all([this.rereadLayout(), this.rereadProjects()]));
   }
 
   async cancel(): Promise<void> {
     const state = this.session?.state;
-    if (this.canAct && state?.cancellable && !state.cancelRequested && this.activeId !== '') {
+    if (this.canAct && canStop(state) && this.activeId !== '') {
       const tabId = this.activeId;
-      await this.attempt(() => this.port.cancel({ tabId, turnId: state.turnId }));
+      await this.attempt(() => this.port.cancel({ tabId, turnId: turnOf(state) }));
     }
   }
 
@@ -249,8 +260,8 @@ export class Desk {
   }
 
   /** A copy of a session, in a tab of its own. */
-  async copy(sessionId: string): Promise<void> {
-    await this.#opened(() => this.port.forkSession({ sessionId }));
+  async copy({ hostId, sessionId }: Place): Promise<void> {
+    await this.#opened(() => this.port.forkSession({ sessionId, hostId }));
   }
 
   /** Takes a message back with all that follows; its text is then in the composer, before a draft. */
@@ -393,7 +404,9 @@ export class Desk {
   #frames(frames: readonly NumberedFrame[]): void {
     for (const tab of this.tabs) {
       const own = frames.filter(
-        ({ frame }) => frame.sessionId === tab.sessionId || frame.kind === 'gap',
+        // A gap without a session is one of the whole stream.
+        ({ frame }) =>
+          frame.sessionId === tab.sessionId || (frame.kind === 'gap' && frame.sessionId === ''),
       );
       if (own.length === 0) {
         continue;
@@ -427,12 +440,17 @@ export class Desk {
 }
 
 function sameRows(
-  a: readonly { topicId: string; title: string }[],
-  b: readonly { topicId: string; title: string }[],
+  a: readonly Pick<Topic, 'scope' | 'topicId' | 'title'>[],
+  b: readonly Pick<Topic, 'scope' | 'topicId' | 'title'>[],
 ): boolean {
   return (
     a.length === b.length &&
-    a.every((row, index) => row.topicId === b[index]?.topicId && row.title === b[index]?.title)
+    a.every((row, index) => {
+      const other = b[index];
+      return (
+        row.scope === other?.scope && row.topicId === other.topicId && row.title === other.title
+      );
+    })
   );
 }
 

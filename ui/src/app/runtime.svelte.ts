@@ -33,20 +33,38 @@ const PROJECT_PRIORITY: readonly TopicStatus[] = [
   ...PRIORITY.filter((status) => status !== 'waiting_confirmation'),
 ];
 
+/** Where a session is: its machine (empty for this one), and its id there. */
+export interface Place {
+  hostId: string;
+  sessionId: string;
+}
+
+/** The projection's word for a machine. */
+function scopeOf(hostId: string): string {
+  return hostId === '' ? 'local' : hostId;
+}
+
+function keyOf(scope: string, sessionId: string): string {
+  return `${scope}\0${sessionId}`;
+}
+
 export class RuntimeMirror {
   view = $state.raw<RuntimeView>({ sessions: [], topics: [], failed: false, empty: true });
   /** When the next try is due, Unix milliseconds; `null` while none waits. */
   retryAt = $state<number | null>(null);
 
-  readonly #topics = $derived(new Map(this.view.topics.map((topic) => [topic.topicId, topic])));
+  readonly #topics = $derived(
+    new Map(this.view.topics.map((topic) => [keyOf(topic.scope, topic.topicId), topic])),
+  );
 
   /** The session as the tab has it. */
   session(tabId: string): RuntimeSession | undefined {
     return this.view.sessions.find((session) => session.tabId === tabId);
   }
 
-  topic(sessionId: string): Topic | undefined {
-    return this.#topics.get(sessionId);
+  /** RS-17: a session is one of its machine; the same id on two machines is two sessions. */
+  topic(place: Place): Topic | undefined {
+    return this.#topics.get(keyOf(scopeOf(place.hostId), place.sessionId));
   }
 
   /** RS-25: nothing is confirmed while the store is marked failed. */
@@ -55,24 +73,29 @@ export class RuntimeMirror {
   }
 
   /** The indicator of a session's row or tab; `null` when the projection does not name it. */
-  indicator(sessionId: string): Indicator | null {
-    const topic = this.topic(sessionId);
+  indicator(place: Place): Indicator | null {
+    const topic = this.topic(place);
     if (topic === undefined) {
       return null;
     }
-    const sessions = this.view.sessions.filter((session) => session.topicId === sessionId);
+    const sessions = this.view.sessions.filter(
+      (session) => session.scope === topic.scope && session.topicId === topic.topicId,
+    );
     return {
       status: topic.status,
       backgroundJobs: topic.backgroundJobs,
       unresolved: topic.unresolved,
-      confirmed: !this.view.failed && sessions.every((session) => session.freshness === 'synced'),
+      confirmed:
+        this.confirmed(topic.freshness) &&
+        sessions.every((session) => session.freshness === 'synced'),
     };
   }
 
   /** RS-17: the sum over a project's sessions. A session is one topic, however many tabs show it. */
   project(project: ProjectView): Indicator {
     const topics = this.view.topics.filter(
-      (topic) => topic.workspaceRoot === project.workspaceRoot,
+      (topic) =>
+        topic.scope === scopeOf(project.hostId) && topic.workspaceRoot === project.workspaceRoot,
     );
     const status =
       PROJECT_PRIORITY.find((word) => topics.some((topic) => topic.status === word)) ?? 'idle';
@@ -81,7 +104,7 @@ export class RuntimeMirror {
       status,
       backgroundJobs: sum((topic) => topic.backgroundJobs),
       unresolved: sum((topic) => topic.unresolved),
-      confirmed: !this.view.failed,
+      confirmed: !this.view.failed && topics.every((topic) => topic.freshness === 'synced'),
     };
   }
 }

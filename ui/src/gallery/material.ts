@@ -102,6 +102,7 @@ function tabOf(row: Row, more: Partial<TabView> = {}): TabView {
     mode: 'ask',
     draft: '',
     remote: false,
+    hostId: '',
     problem: '',
     ...more,
   };
@@ -284,6 +285,7 @@ function projection(
     status: row.status,
     backgroundJobs: row.jobs ?? 0,
     unresolved: row.unresolved ?? 0,
+    freshness,
   }));
   return { epoch: HEX('8'), revision: 3, sessions, topics };
 }
@@ -338,18 +340,20 @@ export function scene(options: Options = {}): Scene {
     layout: { tabs, active },
     projects: [
       {
+        hostId: '',
         workspaceRoot: PARSER,
         name: 'holdfast',
         missing: false,
         sessions: rows.filter((row) => row.root === PARSER).map(sessionRow),
       },
       {
+        hostId: '',
         workspaceRoot: SITE,
         name: 'website',
         missing: false,
         sessions: rows.filter((row) => row.root === SITE).map(sessionRow),
       },
-      { workspaceRoot: '/mnt/usb/notes', name: 'notes', missing: true, sessions: [] },
+      { hostId: '', workspaceRoot: '/mnt/usb/notes', name: 'notes', missing: true, sessions: [] },
     ],
     projection: projection(
       rows,

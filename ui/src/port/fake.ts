@@ -14,6 +14,7 @@ export interface Scene {
   settings: wire.Settings;
   models: wire.ModelView[];
   providers: wire.ProviderView[];
+  hosts?: wire.HostView[];
   jobs: wire.Job[];
   /** What waits, by tab; nothing without an entry. */
   inboxes?: Record<string, wire.InboxView>;
@@ -104,7 +105,12 @@ export function createFakePort(scene: Scene): FakePort {
       case 'save_provider':
         return { providers: scene.providers };
       case 'test_provider':
+      case 'test_host':
         return { ok: true, code: '', message: '' };
+      case 'list_hosts':
+      case 'save_host':
+      case 'remove_host':
+        return { hosts: scene.hosts ?? [] };
       case 'select_tab':
       case 'save_draft':
       case 'change_session':
@@ -116,6 +122,7 @@ export function createFakePort(scene: Scene): FakePort {
       case 'move_item':
       case 'pause_inbox':
       case 'resume_inbox':
+      case 'retry_host':
         return {};
     }
   }

@@ -52,6 +52,11 @@ export const OPERATIONS = [
   'list_providers',
   'save_provider',
   'test_provider',
+  'list_hosts',
+  'save_host',
+  'remove_host',
+  'test_host',
+  'retry_host',
 ] as const;
 
 export type Operation = (typeof OPERATIONS)[number];
@@ -103,6 +108,11 @@ export interface Operations {
   listProviders(): Promise<wire.ProviderList>;
   saveProvider(request: wire.ProviderChange): Promise<wire.ProviderList>;
   testProvider(request: wire.ProviderChange): Promise<wire.ProviderCheck>;
+  listHosts(): Promise<wire.HostList>;
+  saveHost(request: wire.HostChange): Promise<wire.HostList>;
+  removeHost(request: wire.HostRef): Promise<wire.HostList>;
+  testHost(request: wire.HostChange): Promise<wire.HostCheck>;
+  retryHost(request: wire.HostRef): Promise<wire.Nothing>;
 }
 
 /**

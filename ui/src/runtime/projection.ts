@@ -1,6 +1,6 @@
 // Reading a projection that came over a wire: what is malformed is told apart from what is new.
 
-import type { RuntimeSession, RuntimeStateProjection, Topic } from '../port/contract';
+import type { Freshness, RuntimeSession, RuntimeStateProjection, Topic } from '../port/contract';
 import type { Incoming } from './reduce';
 
 const PHASES = ['idle', 'executing', 'finishing', 'closed'];
@@ -56,7 +56,8 @@ function isTopic(topic: unknown): topic is Topic {
     isRecord(topic) &&
     [topic.scope, topic.workspaceRoot, topic.topicId, topic.title].every(isText) &&
     STATUSES.includes(topic.status as string) &&
-    [topic.backgroundJobs, topic.unresolved].every(isCount)
+    [topic.backgroundJobs, topic.unresolved].every(isCount) &&
+    isFreshness(topic.freshness)
   );
 }
 
@@ -68,7 +69,7 @@ function isSession(session: unknown): session is RuntimeSession {
     isCount(session.sessionGeneration) &&
     [session.open, session.remote].every((flag) => typeof flag === 'boolean') &&
     (session.hostId === undefined || session.hostId === null || isText(session.hostId)) &&
-    (session.freshness === 'synced' || session.freshness === 'unknown') &&
+    isFreshness(session.freshness) &&
     isState(session.state)
   );
 }
@@ -100,6 +101,10 @@ export function isState(state: unknown): boolean {
     counts.every(isCount) &&
     flags.every((flag) => typeof flag === 'boolean')
   );
+}
+
+function isFreshness(value: unknown): value is Freshness {
+  return value === 'synced' || value === 'unknown';
 }
 
 function isText(value: unknown): value is string {

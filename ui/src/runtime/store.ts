@@ -78,9 +78,8 @@ export function createRuntimeStore(): RuntimeStore {
     read: (payload, began) => take(payload, store.version === began),
     fail() {
       counters.failures += 1;
-      if (!view.failed) {
-        show({ failed: true });
-      }
+      // Also when it is marked already: the next try is due at another time.
+      show({ failed: true });
     },
     confirm() {
       if (view.failed) {

@@ -3,6 +3,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { RuntimeSession, RuntimeStateProjection } from '../port/contract';
+import { snapshotOf } from './observed';
 import { sameContent } from './projection';
 import { createRuntimeStore } from './store';
 import { BACKOFF_MS, READ_MS, VERIFY_MS, createRuntimeSync } from './sync';
@@ -191,14 +192,38 @@ describe('RS-22, RS-24, RS-25', () => {
     expect(store.view.empty).toBe(false);
   });
 
-  test('rs_25 an unsynced remote session counts as a failure and is shown all the same', async () => {
+  test('rs_25 an unsynced remote session is tried again sooner and takes nothing from this machine', async () => {
+    const { clock, source, store, sync } = setUp();
+    sync.start();
+    const away = session({ remote: true, freshness: 'unknown', hostId: 'h', scope: 'h' });
+    const lacking = (revision: number) => projection(revision, { sessions: [session(), away] });
+    // This machine's sessions stay confirmed; the remote one's freshness marks it, and it alone.
+    for (const [n, wait] of [...BACKOFF_MS, 30_000].entries()) {
+      await source.answer(lacking(n + 1));
+      expect([store.view.failed, sync.retryIn]).toEqual([false, wait]);
+      expect(store.view.sessions.map((one) => one.freshness)).toEqual(['synced', 'unknown']);
+      await clock.advance(wait);
+    }
+    // A read that fails is another matter, with waits of its own.
+    await source.fail();
+    expect([store.view.failed, sync.retryIn]).toEqual([true, BACKOFF_MS[0]]);
+    await clock.advance(BACKOFF_MS[0]);
+    await source.answer(lacking(9));
+    expect([store.view.failed, sync.retryIn]).toEqual([false, 30_000]);
+    await clock.advance(30_000);
+    await source.answer(projection(10));
+    expect([store.view.failed, sync.retryIn]).toEqual([false, null]);
+  });
+
+  test('rs_25 what lacks a remote session is not confirmed while the stream is broken', async () => {
     const { source, store, sync } = setUp();
     sync.start();
-    const remote = session({ remote: true, freshness: 'unknown', hostId: 'h' });
-    await source.answer(projection(1, { sessions: [remote] }));
-    expect(store.view.failed).toBe(true);
-    expect(store.view.sessions).toHaveLength(1);
-    expect(sync.retryIn).toBe(BACKOFF_MS[0]);
+    const away = session({ remote: true, freshness: 'unknown', hostId: 'h', scope: 'h' });
+    await source.answer(projection(1, { sessions: [away] }));
+    sync.link(false);
+    sync.verify();
+    await source.answer(projection(2, { sessions: [away] }));
+    expect([store.view.failed, store.version]).toEqual([true, 2]);
   });
 
   test('rs_25 a resync invalidates what is under way and reads anew', async () => {
@@ -287,7 +312,7 @@ describe('RS-22, RS-24, RS-25', () => {
     broken.state = { ...broken.state, revision: 0 };
     sync.verify();
     await source.answer(projection(2, { sessions: [broken] }));
-    expect(store.view.sessions[0]?.state.revision).toBe(1);
+    expect(snapshotOf(store.view.sessions[0]?.state)?.revision).toBe(1);
     expect(store.view.failed).toBe(true);
   });
 

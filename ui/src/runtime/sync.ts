@@ -3,7 +3,9 @@
 //
 // Guarantees: at most one read is under way; an answer to a read that was invalidated is dropped;
 // what is read while the stream is broken is shown and not confirmed, since it may be old at once;
-// after a failure the next try is 5, 10, 20, then every 30 s later, or at once on an occasion.
+// after a failure the next try is 5, 10, 20, then every 30 s later, or at once on an occasion; a reply
+// that lacks a remote session is tried again like that, and takes nothing from this machine's: the
+// remote session's own freshness marks it.
 
 import { isProjection } from './projection';
 import type { RuntimeStore } from './store';
@@ -52,6 +54,8 @@ export function createRuntimeSync(
 ): RuntimeSync {
   let timer: unknown = null;
   let failures = 0;
+  /** Replies in a row that lacked a remote session. */
+  let lacks = 0;
   let retryIn: number | null = null;
   let recoveryVersion = 0;
   let generation = 0;
@@ -66,21 +70,38 @@ export function createRuntimeSync(
     timer = stopped ? null : clock.setTimeout(read, ms);
   }
 
-  function failed(): void {
-    store.fail();
-    const step = Math.min(failures, BACKOFF_MS.length - 1);
+  function backOff(count: number): void {
+    const step = Math.min(count, BACKOFF_MS.length - 1);
     retryIn = BACKOFF_MS[step] ?? VERIFY_MS;
-    failures += 1;
     schedule(retryIn);
+  }
+
+  function failed(): void {
+    backOff(failures);
+    failures += 1;
+    store.fail();
+  }
+
+  /** What was read holds, but for the sessions of a machine that can't be asked: they say so. */
+  function lacking(): void {
+    failures = 0;
+    backOff(lacks);
+    lacks += 1;
+    confirm();
   }
 
   function succeeded(): void {
     failures = 0;
+    lacks = 0;
     retryIn = null;
+    confirm();
+    schedule(VERIFY_MS);
+  }
+
+  function confirm(): void {
     if (!isDown) {
       store.confirm();
     }
-    schedule(VERIFY_MS);
   }
 
   function read(): void {
@@ -134,10 +155,10 @@ export function createRuntimeSync(
 
   function judge(payload: unknown, began: number): void {
     const verdict = store.read(payload, began);
-    const isSynced =
-      isProjection(payload) && payload.sessions.every((s) => !s.remote || s.freshness === 'synced');
-    if (verdict === 'conflict' || !isSynced) {
+    if (verdict === 'conflict' || !isProjection(payload)) {
       failed();
+    } else if (!payload.sessions.every((one) => !one.remote || one.freshness === 'synced')) {
+      lacking();
     } else {
       succeeded();
     }
