@@ -15,6 +15,7 @@ import type {
   ProjectView,
   QuitQuestion,
   QuitWord,
+  RemoteTab,
   Settings,
   TabView,
   Topic,
@@ -26,10 +27,19 @@ import { canStop, turnOf } from '../runtime/observed';
 import { createRuntimeStore } from '../runtime/store';
 import { createRuntimeSync } from '../runtime/sync';
 import { Conversation } from '../transcript/conversation.svelte';
+import { Hosts } from './hosts.svelte';
 import { RuntimeMirror, type Place } from './runtime.svelte';
 import { Toasts } from './toasts.svelte';
 
-export type Surface = 'none' | 'palette' | 'settings' | 'providers' | 'folder' | 'jobs';
+export type Surface =
+  | 'none'
+  | 'palette'
+  | 'settings'
+  | 'providers'
+  | 'hosts'
+  | 'folder'
+  | 'hostFolder'
+  | 'jobs';
 
 /** A folder of a machine; empty for this one. */
 export interface Folder {
@@ -44,6 +54,7 @@ export class Desk {
   readonly outbox: Outbox;
   readonly queues: Queues;
   readonly review: Review;
+  readonly hosts: Hosts;
 
   readonly #conversations = new SvelteMap<string, Conversation>();
   tabs = $state.raw<TabView[]>([]);
@@ -56,6 +67,10 @@ export class Desk {
   quitting = $state.raw<QuitQuestion | null>(null);
   /** A message that the person may take back, with all that follows it. */
   rewinding = $state.raw<TranscriptItem | null>(null);
+  /** What the page of hosts opens with: a host's id, empty for a new one, `null` for the list. */
+  hostForm = $state<string | null>(null);
+  /** The host that a new session's folder is asked for. */
+  hostAsked = $state('');
   /** The recovery panel of the active tab is open. */
   reviewing = $state(false);
   ready = $state(false);
@@ -73,7 +88,9 @@ export class Desk {
   });
   /** Send and Stop may be used (RS-15, RS-25). */
   readonly canAct = $derived(
-    this.active?.problem === '' && this.runtime.confirmed(this.session?.freshness),
+    this.active?.problem === '' &&
+      this.runtime.confirmed(this.session?.freshness) &&
+      !this.hosts.isAway(this.active.hostId),
   );
 
   readonly #store = createRuntimeStore();
@@ -86,6 +103,7 @@ export class Desk {
     this.outbox = new Outbox(port, keep);
     this.queues = new Queues(port);
     this.review = new Review(port);
+    this.hosts = new Hosts(port);
     this.#sync = createRuntimeSync(this.#store, {
       sync: () => port.syncRuntimeState(),
       get: () => port.getRuntimeStateSnapshot(),
@@ -132,6 +150,7 @@ export class Desk {
       this.rereadLayout(true),
       this.rereadProjects(),
       this.rereadModels(),
+      this.hosts.load(),
     ]);
     this.use(settings);
     this.ready = true;
@@ -216,6 +235,24 @@ export class Desk {
   /** Asks for a folder: by its path, or in the window by the system's dialog. */
   chooseFolder(): void {
     this.surface = 'folder';
+  }
+
+  /** The page of hosts: its list, a form for a new one (`''`), or that of one of them. */
+  openHosts(form: string | null = null): void {
+    this.hostForm = form;
+    this.surface = 'hosts';
+  }
+
+  /** Asks for the folder of a new session over there. */
+  askFolderOn(hostId: string): void {
+    this.hostAsked = hostId;
+    this.surface = 'hostFolder';
+  }
+
+  /** A host is gone from the list, and with it its tabs and rows. */
+  async removeHost(hostId: string): Promise<void> {
+    await this.attempt(() => this.hosts.remove(hostId));
+    await this.attempt(() => Promise.all([this.rereadLayout(), this.rereadProjects()]));
   }
 
   /** Shows the list after a folder was added; a folder without sessions gets its first one. */
@@ -368,6 +405,7 @@ export class Desk {
   #link(link: Link): void {
     this.#sync.link(link === 'up');
     if (link === 'up') {
+      void this.hosts.load();
       this.outbox.flush();
       for (const tabId of this.#conversations.keys()) {
         void this.queues.load(tabId);
@@ -386,6 +424,7 @@ export class Desk {
       case 'desktop:resync':
         this.#sync.resync();
         void this.rereadLayout().catch(() => undefined);
+        void this.hosts.load();
         this.#rereadSoon();
         for (const [tabId, conversation] of this.#conversations) {
           void conversation.load();
@@ -394,10 +433,28 @@ export class Desk {
         break;
       case 'remote-tab:updated':
         this.#sync.verify();
+        this.#rereadSoon();
+        void this.#remote(event.payload);
         break;
       case 'session:frames':
         this.#frames(event.payload.frames);
         break;
+    }
+  }
+
+  /** A connection changed: what could not be read of its tabs before is asked for again. */
+  async #remote({ hostId, tabIds }: RemoteTab): Promise<void> {
+    await this.hosts.load();
+    if (this.hosts.isAway(hostId)) {
+      return;
+    }
+    for (const tabId of tabIds) {
+      const conversation = this.#conversations.get(tabId);
+      if (conversation && (!conversation.loaded || conversation.problem !== '')) {
+        void conversation.load();
+        void this.queues.load(tabId);
+      }
+      void this.outbox.settle(tabId);
     }
   }
 

@@ -15,6 +15,9 @@ const UNSAVED = 'holdfast.drafts';
 /** Name of the keys of messages that were sent and not answered, by tab. */
 const UNANSWERED = 'holdfast.unanswered';
 
+/** Codes after which nobody knows whether a message arrived: here, or at another machine. */
+const UNKNOWN = ['unreachable', 'reply_lost', 'host_reply_invalid'];
+
 /** Where the page keeps what it could not hand over yet. */
 export type Keep = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 
@@ -139,7 +142,7 @@ export class Outbox {
       await this.#hand(tabId, text, key, waits);
       this.#accepted(tabId, text);
     } catch (error) {
-      if (error instanceof PortError && error.code === 'unreachable') {
+      if (error instanceof PortError && UNKNOWN.includes(error.code)) {
         this.#unanswered.set(tabId, { text, key });
         this.#writeUnanswered();
       }
