@@ -93,6 +93,12 @@ export function actionsOf(desk: Desk, parts: { search: () => void; toEnd: () => 
     },
     { id: 'demo', label: t('action.demo'), icon: 'play', run: () => void desk.startDemo() },
     {
+      id: 'addHost',
+      label: t('action.addHost'),
+      icon: 'globe',
+      run: () => desk.openHosts(''),
+    },
+    {
       id: 'settings',
       label: t('action.settings'),
       icon: 'gear',

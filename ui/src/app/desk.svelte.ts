@@ -32,14 +32,7 @@ import { RuntimeMirror, type Place } from './runtime.svelte';
 import { Toasts } from './toasts.svelte';
 
 export type Surface =
-  | 'none'
-  | 'palette'
-  | 'settings'
-  | 'providers'
-  | 'hosts'
-  | 'folder'
-  | 'hostFolder'
-  | 'jobs';
+  'none' | 'palette' | 'settings' | 'providers' | 'hosts' | 'folder' | 'hostFolder' | 'jobs';
 
 /** A folder of a machine; empty for this one. */
 export interface Folder {
@@ -87,8 +80,9 @@ export class Desk {
     return view && view.items.length > 0 ? view : undefined;
   });
   /** Send and Stop may be used (RS-15, RS-25). */
-  readonly canAct = $derived(
-    this.active?.problem === '' &&
+  readonly canAct = $derived.by(
+    () =>
+      this.active?.problem === '' &&
       this.runtime.confirmed(this.session?.freshness) &&
       !this.hosts.isAway(this.active.hostId),
   );
@@ -209,8 +203,13 @@ export class Desk {
   }
 
   /** A session in a folder of a machine; of a tab or a project, one beside it. */
-  async newSession({ hostId, workspaceRoot }: Folder): Promise<void> {
-    await this.#opened(() => this.port.newSession({ workspaceRoot, hostId, model: '', mode: '' }));
+  async newSession(folder: Folder): Promise<void> {
+    await this.attempt(() => this.begin(folder));
+  }
+
+  /** The same, for who shows a refusal in its own place: it is thrown. */
+  async begin({ hostId, workspaceRoot }: Folder): Promise<void> {
+    await this.#shown(await this.port.newSession({ workspaceRoot, hostId, model: '', mode: '' }));
   }
 
   async startDemo(): Promise<void> {
@@ -393,13 +392,17 @@ export class Desk {
   async #opened(work: () => Promise<TabView>): Promise<void> {
     const tab = await this.attempt(work);
     if (tab) {
-      if (!this.tabs.some((other) => other.tabId === tab.tabId)) {
-        this.#tabs([...this.tabs, tab]);
-      }
-      this.#show(tab.tabId);
-      await this.attempt(() => Promise.all([this.rereadLayout(), this.rereadProjects()]));
-      void this.attempt(() => this.port.selectTab({ tabId: tab.tabId }));
+      await this.#shown(tab);
     }
+  }
+
+  async #shown(tab: TabView): Promise<void> {
+    if (!this.tabs.some((other) => other.tabId === tab.tabId)) {
+      this.#tabs([...this.tabs, tab]);
+    }
+    this.#show(tab.tabId);
+    await this.attempt(() => Promise.all([this.rereadLayout(), this.rereadProjects()]));
+    void this.attempt(() => this.port.selectTab({ tabId: tab.tabId }));
   }
 
   #link(link: Link): void {

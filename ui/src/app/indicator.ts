@@ -1,7 +1,7 @@
-// From a status word of the projection to its mark on screen.
+// From a status word of the projection, or of a connection, to its mark on screen.
 
 import type { Mark } from '../kit/StateMark.svelte';
-import type { TopicStatus } from '../port/contract';
+import type { ConnectionState, TopicStatus } from '../port/contract';
 
 export const STATUS_MARK: Record<TopicStatus, Mark> = {
   finishing: 'finishing',
@@ -14,4 +14,12 @@ export const STATUS_MARK: Record<TopicStatus, Mark> = {
   paused: 'paused',
   awaiting_delivery: 'delivery',
   idle: 'none',
+};
+
+/** How the connection to another machine stands. */
+export const HOST_MARK: Record<ConnectionState, Mark> = {
+  connected: 'done',
+  connecting: 'running',
+  waiting: 'waiting',
+  refused: 'failed',
 };
