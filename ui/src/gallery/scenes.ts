@@ -24,6 +24,7 @@ import {
   scene,
   TESTS,
 } from './material';
+import { HOST_SHOTS } from './hosts';
 import { LIVING, recovery, UNRESOLVED } from './unresolved';
 
 export interface Shot {
@@ -443,5 +444,6 @@ export const SHOTS: Record<string, () => Shot> = {
       },
     }),
   }),
+  ...HOST_SHOTS,
   'demo-model': () => ({ scene: scene({ status: 'idle', demo: true, mode: 'edits' }) }),
 };

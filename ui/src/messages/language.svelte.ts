@@ -51,6 +51,12 @@ export function duration(ms: number): string {
   return t('time.h', { h: Math.floor(minutes / 60), m: minutes % 60 });
 }
 
+/** What is left until something comes, in whole seconds; the last one is shown as 1. */
+export function countdown(ms: number): string {
+  const seconds = Math.max(1, Math.ceil(ms / 1_000));
+  return seconds < 60 ? t('time.s', { n: seconds }) : duration(seconds * 1_000);
+}
+
 /** A time of day; with the day when it is not today. */
 export function clock(at: number, now: number = Date.now()): string {
   const isToday = new Date(at).toDateString() === new Date(now).toDateString();
