@@ -94,6 +94,15 @@ function rowOf(far: Far, root: string): SessionRow {
   };
 }
 
+const thinking = (before: RuntimeState): RuntimeState => ({
+  ...before,
+  phase: 'executing',
+  running: true,
+  turnStatus: 'in_progress',
+  activity: 'thinking',
+  cancellable: true,
+});
+
 /** The usual scene with machines beside it; the first far session is in the active tab. */
 function withHosts(hosts: HostView[], legacy?: LegacyState, draft = ''): Scene {
   const made = scene({ status: 'idle' });
@@ -127,14 +136,7 @@ function withHosts(hosts: HostView[], legacy?: LegacyState, draft = ''): Scene {
     remote: true,
     hostId: BUILDBOX,
     freshness,
-    state: legacy ?? {
-      ...(model.state as RuntimeState),
-      phase: 'executing',
-      running: true,
-      turnStatus: 'in_progress',
-      activity: 'thinking',
-      cancellable: true,
-    },
+    state: legacy ?? thinking(model.state as RuntimeState),
   };
   const projects: ProjectView[] = places.map(({ hostId, name, root, rows }) => ({
     hostId,
