@@ -73,7 +73,7 @@ test('every key is used by the UI', () => {
     .join('\n');
   // Keys that are made from a word on the wire.
   const made =
-    /^(?:recovery\.by|queue\.reason|recovery\.retryCode|state|line|tool|mode|diff|settings\.theme|settings\.language|time|jobs\.kind)\./;
+    /^(?:host\.state|host\.way|recovery\.by|queue\.reason|recovery\.retryCode|state|line|tool|mode|diff|settings\.theme|settings\.language|time|jobs\.kind)\./;
   const unused = Object.keys(en).filter((key) => !made.test(key) && !text.includes(`'${key}'`));
   expect(unused).toEqual([]);
 });

@@ -48,6 +48,25 @@ test('rs_16 a draft stays until the backend has it, and its retry carries the sa
   expect(saved.at(-1)).toBe('');
 });
 
+test.each(['reply_lost', 'host_reply_invalid'])(
+  'rs_16 after %s of another machine nobody knows whether it arrived, and the receipt is asked for',
+  async (code) => {
+    const receipts: string[] = [];
+    const port = {
+      submit: () => Promise.reject(new PortError(code, 'lost')),
+      inboxReceipt: ({ key }: TabKey) => {
+        receipts.push(key);
+        return Promise.reject(new PortError('host_disconnected', 'away'));
+      },
+      saveDraft: () => Promise.resolve({}),
+    } as unknown as Port;
+    const outbox = new Outbox(port);
+    await expect(outbox.send('one', 'hello')).rejects.toMatchObject({ code });
+    expect(outbox.isUnanswered('one')).toBe(true);
+    expect(receipts).toHaveLength(1);
+  },
+);
+
 /** A port on which answers are lost and receipts are known, or not. */
 function lossy(known: Set<string>) {
   const asked: string[] = [];

@@ -417,7 +417,6 @@ export const en = {
   'provider.back': 'All providers',
 
   'host.away': '{name} is not connected.',
-  'host.refusedTitle': '{name} is not connected, and is not tried again by itself.',
   'host.lastKnown': 'What is shown is what was last known.',
   'host.edit': 'Edit host',
   'host.editOf': 'Edit {name}',

@@ -394,7 +394,6 @@ export const zhCN: Record<keyof typeof en, Message> = {
   'provider.back': '全部模型服务',
 
   'host.away': '{name} 未连接。',
-  'host.refusedTitle': '{name} 未连接，且不会自动重试。',
   'host.lastKnown': '显示的是最后已知的内容。',
   'host.edit': '编辑主机',
   'host.editOf': '编辑 {name}',
