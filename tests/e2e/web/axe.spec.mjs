@@ -23,7 +23,7 @@ test('first run and settings', async ({ desk }) => {
   await judge(desk, 'first run');
   await desk.page.keyboard.press('Control+,');
   const settings = desk.page.getByRole('dialog', { name: 'Settings' });
-  for (const page of ['General', 'Agent', 'Providers', 'About']) {
+  for (const page of ['General', 'Agent', 'Providers', 'Hosts', 'About']) {
     await settings.getByRole('button', { name: page }).click();
     await expect(settings.getByRole('heading', { name: page })).toBeVisible();
     await judge(desk, `settings, ${page}`);
@@ -31,6 +31,9 @@ test('first run and settings', async ({ desk }) => {
   await settings.getByRole('button', { name: 'Providers' }).click();
   await settings.getByRole('button', { name: 'Add a provider' }).click();
   await judge(desk, 'a provider');
+  await settings.getByRole('button', { name: 'Hosts' }).click();
+  await settings.getByRole('button', { name: 'Add a host' }).click();
+  await judge(desk, 'a host');
 });
 
 test('a session with cards and a question', async ({ desk, stage }) => {

@@ -139,12 +139,13 @@ export class Desk {
       window.removeEventListener('pagehide', flush);
     };
     this.#sync.start();
+    // Nothing waits for it: a keychain may ask before it says what it holds.
+    void this.hosts.load();
     const [settings] = await Promise.all([
       this.port.getSettings(),
       this.rereadLayout(true),
       this.rereadProjects(),
       this.rereadModels(),
-      this.hosts.load(),
     ]);
     this.use(settings);
     this.ready = true;
@@ -250,7 +251,12 @@ export class Desk {
 
   /** A host is gone from the list, and with it its tabs and rows. */
   async removeHost(hostId: string): Promise<void> {
-    await this.attempt(() => this.hosts.remove(hostId));
+    await this.attempt(async () => {
+      await this.hosts.remove(hostId);
+      for (const tab of this.tabs.filter((one) => one.hostId === hostId)) {
+        this.outbox.forget(tab.tabId);
+      }
+    });
     await this.attempt(() => Promise.all([this.rereadLayout(), this.rereadProjects()]));
   }
 

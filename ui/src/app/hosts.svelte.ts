@@ -33,9 +33,9 @@ export class Hosts {
     return this.list.find((host) => host.hostId === hostId);
   }
 
-  /** Its name; the beginning of its id while nothing is known of it. */
+  /** Its name; while nothing is known of it, something in its place. */
   name(hostId: string): string {
-    return this.view(hostId)?.name ?? hostId.slice(0, 8);
+    return this.view(hostId)?.name ?? (this.loaded ? hostId.slice(0, 8) : '…');
   }
 
   /** It is known, and not connected. This machine never is. */

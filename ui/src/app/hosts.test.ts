@@ -99,7 +99,7 @@ async function page(shot: string) {
 }
 
 describe('RS-17, RS-25, RS-36: the page', () => {
-  test('send and stop are off while the machine is away, and this machine’s tabs go on', async () => {
+  test('rs_36 send and stop are off while the machine is away, and this machine’s tabs go on', async () => {
     const { desk, scene } = await page('host-waiting');
     expect(desk.canAct).toBe(false);
     expect(desk.runtime.view.failed).toBe(false);
@@ -108,7 +108,7 @@ describe('RS-17, RS-25, RS-36: the page', () => {
     desk.stop();
   });
 
-  test('an updated connection is verified, and what is on screen is not read again', async () => {
+  test('rs_25 an updated connection is verified, and what is on screen is not read again', async () => {
     const { desk, named, updated } = await page('host-connected');
     updated();
     await settled();
@@ -118,7 +118,7 @@ describe('RS-17, RS-25, RS-36: the page', () => {
     desk.stop();
   });
 
-  test('a conversation that could not be read is asked for once its machine is back', async () => {
+  test('rs_25 a conversation that could not be read is asked for once its machine is back', async () => {
     const { scene, desk, far, named, port, updated } = await page('host-waiting');
     scene.refused.transcript_snapshot = new PortError('host_disconnected', 'away');
     await desk.conversation?.load();
@@ -139,7 +139,7 @@ describe('RS-17, RS-25, RS-36: the page', () => {
     desk.stop();
   });
 
-  test('a gap that names a session is that session’s alone; one that names none is everybody’s', async () => {
+  test('rs_29 a gap that names a session is that session’s alone; one that names none is everybody’s', async () => {
     const { desk, far, named, port, scene } = await page('host-connected');
     desk.select(scene.layout.tabs[0]!.tabId);
     await settled();
@@ -160,7 +160,7 @@ describe('RS-17, RS-25, RS-36: the page', () => {
     desk.stop();
   });
 
-  test('what is asked of a session names its machine', async () => {
+  test('rs_17 what is asked of a session names its machine', async () => {
     const { desk, far, named } = await page('host-connected');
     const elsewhere = { hostId: 'another', sessionId: far.sessionId };
     // The same id on another machine is another session: the tab that is open is not it.
@@ -194,7 +194,7 @@ describe('RS-14: what may be read off a state that tells less', () => {
   const legacy = (more: object) =>
     ({ schemaVersion: 0, phase: 'executing', running: true, ...more }) as RuntimeSession['state'];
 
-  test('what it does not name is unknown, and Stop is refused only where it says so', () => {
+  test('rs_14 what it does not name is unknown, and Stop is refused only where it says so', () => {
     expect(isLegacy(legacy({}))).toBe(true);
     expect(snapshotOf(legacy({}))).toBeUndefined();
     expect([turnOf(legacy({})), unresolvedOf(legacy({}))]).toEqual(['', 0]);
