@@ -108,6 +108,31 @@ describe('RS-17, RS-25, RS-36: the page', () => {
     desk.stop();
   });
 
+  test('rs_36 what the list says counts before the projection has heard of it', async () => {
+    const { scene, desk, updated } = await page('host-connected');
+    expect(desk.canAct).toBe(true);
+    scene.hosts = [view({ state: 'waiting', retryInMs: 4_000 })];
+    updated();
+    await settled();
+    expect(desk.session?.freshness).toBe('synced');
+    expect(desk.canAct).toBe(false);
+    desk.stop();
+  });
+
+  test('rs_25 after a failed read the page knows when the next one is due, each time anew', async () => {
+    const { scene, desk } = await page('host-connected');
+    const down = new PortError('unreachable', 'down');
+    scene.refused = { sync_runtime_state: down, get_runtime_state_snapshot: down };
+    desk.verify();
+    await settled();
+    const first = desk.runtime.retryAt ?? 0;
+    expect(first - Date.now()).toBeGreaterThan(4_000);
+    desk.verify();
+    await settled();
+    expect((desk.runtime.retryAt ?? 0) - first).toBeGreaterThan(4_000);
+    desk.stop();
+  });
+
   test('rs_25 an updated connection is verified, and what is on screen is not read again', async () => {
     const { desk, named, updated } = await page('host-connected');
     updated();

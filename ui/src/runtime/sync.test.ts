@@ -211,6 +211,9 @@ describe('RS-22, RS-24, RS-25', () => {
     await source.answer(lacking(9));
     expect([store.view.failed, sync.retryIn]).toEqual([false, 30_000]);
     await clock.advance(30_000);
+    await source.fail();
+    expect([store.view.failed, sync.retryIn]).toEqual([true, BACKOFF_MS[0]]);
+    await clock.advance(BACKOFF_MS[0]);
     await source.answer(projection(10));
     expect([store.view.failed, sync.retryIn]).toEqual([false, null]);
   });
@@ -302,6 +305,26 @@ describe('RS-22, RS-24, RS-25', () => {
     expect(store.counters.conflicts).toBe(1);
     await source.answer(told(2, 'idle'));
     expect(store.view.sessions[0]?.state.phase).toBe('idle');
+  });
+
+  test('rs_23 a topic that does not say how fresh it is is malformed', async () => {
+    const { source, store, sync } = setUp();
+    sync.start();
+    const topic = {
+      scope: 'h',
+      workspaceRoot: '/w',
+      topicId: 's1',
+      title: '',
+      status: 'idle' as const,
+      backgroundJobs: 0,
+      unresolved: 0,
+      freshness: 'unknown' as const,
+    };
+    await source.answer(projection(1, { topics: [topic] }));
+    expect(store.view.topics).toHaveLength(1);
+    sync.changed({ ...projection(2), topics: [{ ...topic, freshness: undefined }] });
+    sync.changed({ ...projection(2), topics: [{ ...topic, freshness: 'old' }] });
+    expect([store.counters.stale, store.version]).toEqual([2, 1]);
   });
 
   test('rs_06 a malformed state inside changes nothing but freshness', async () => {
