@@ -96,7 +96,8 @@ impl InvalidState {
 /// RS-06: reads a snapshot, after mapping what other hosts say: the phase `cancelling` is executing
 /// with a Stop asked for, `recovery_required` is idle with something unresolved, and the activity
 /// `waiting_input` is a question. `unresolved` and `outcome` are additions of ours, which another
-/// host may leave out.
+/// host may leave out. A host that tells a `projectionEpoch` besides counts its revisions from 1 in
+/// each of those, so both together are the epoch.
 ///
 /// # Errors
 /// The first member that is missing, of another type, or out of its bounds.
@@ -123,7 +124,8 @@ pub fn snapshot_of(value: &Value) -> Result<RuntimeState, InvalidState> {
     };
     let turn_status = match text("turnStatus")? {
         "" => TurnStatus::None,
-        "in_progress" => TurnStatus::InProgress,
+        // A turn that is taken in, and one that waits for a person, have not ended.
+        "in_progress" | "queued" | "waiting_user" => TurnStatus::InProgress,
         known @ ("completed" | "failed" | "cancelled" | "interrupted") => TurnStatus::of_end(known),
         _ => return Err(InvalidState::of("turnStatus")),
     };
@@ -141,7 +143,7 @@ pub fn snapshot_of(value: &Value) -> Result<RuntimeState, InvalidState> {
     let state = RuntimeState {
         schema_version: u32::try_from(count("schemaVersion")?)
             .map_err(|_| InvalidState::of("schemaVersion"))?,
-        runtime_epoch: text("runtimeEpoch")?.to_owned(),
+        runtime_epoch: epoch(object)?,
         revision: count("revision")?,
         phase,
         running: flag("running")?,
@@ -199,6 +201,16 @@ pub fn status_of(value: &Value) -> Result<Observed, InvalidState> {
             Some(_) => Some(count(object, "backgroundJobs")?),
         },
     }))
+}
+
+fn epoch(object: &Map<String, Value>) -> Result<String, InvalidState> {
+    let runtime = text(object, "runtimeEpoch")?;
+    Ok(match object.get("projectionEpoch").map(Value::as_str) {
+        _ if runtime.is_empty() => String::new(),
+        None | Some(Some("")) => runtime.to_owned(),
+        Some(Some(projection)) => format!("{runtime}.{projection}"),
+        Some(None) => return Err(InvalidState::of("projectionEpoch")),
+    })
 }
 
 fn text<'a>(object: &'a Map<String, Value>, member: &'static str) -> Result<&'a str, InvalidState> {
