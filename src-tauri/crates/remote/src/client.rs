@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use holdfast_api::ApiError;
 use holdfast_api::error::ErrorBody;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HOST};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, redirect};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
@@ -56,6 +56,16 @@ pub struct Client {
     /// What the host calls itself, where a tunnel gives it another port.
     name: Option<String>,
     token: SecretString,
+    /// How the token is sent, where it is not a bearer.
+    cookie: Option<HeaderValue>,
+}
+
+/// A whole answer of success.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Client {
@@ -86,6 +96,28 @@ impl Client {
             address,
             name: None,
             token,
+            cookie: None,
+        })
+    }
+
+    /// The same client for a host that takes its token from a cookie of this name alone. It is set
+    /// on each request by hand: no cookie of a host is ever stored or sent back.
+    ///
+    /// # Errors
+    /// [`RemoteError::Unauthorized`] for a token that no cookie can hold, which can't be this host's.
+    pub(crate) fn with_cookie(&self, name: &str) -> Result<Self, RemoteError> {
+        let token = self.token.expose_secret();
+        let fits =
+            |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b',' | b';' | b'\\');
+        if !token.bytes().all(fits) {
+            return Err(RemoteError::Unauthorized);
+        }
+        let mut cookie = HeaderValue::from_str(&format!("{name}={token}"))
+            .map_err(|_| RemoteError::Unauthorized)?;
+        cookie.set_sensitive(true);
+        Ok(Self {
+            cookie: Some(cookie),
+            ..self.clone()
         })
     }
 
@@ -113,17 +145,44 @@ impl Client {
 
     /// A request to a route of this host, with its token.
     pub(crate) fn request(&self, method: Method, parts: &[&str]) -> RequestBuilder {
-        self.named(self.http.request(method, self.address.route(parts)))
-            .header(ACCEPT, "application/json")
-            .bearer_auth(self.token.expose_secret())
+        let request = self
+            .http
+            .request(method, self.address.route(parts))
+            .header(ACCEPT, "application/json");
+        self.authorised(request)
+    }
+
+    fn authorised(&self, request: RequestBuilder) -> RequestBuilder {
+        let request = self.named(request);
+        match &self.cookie {
+            Some(cookie) => request.header(COOKIE, cookie.clone()),
+            None => request.bearer_auth(self.token.expose_secret()),
+        }
+    }
+
+    /// Whether the one route without a token answers as that of a host of our own.
+    ///
+    /// # Errors
+    /// Those of any request.
+    pub(crate) async fn greets(&self) -> Result<bool, RemoteError> {
+        let limits = Limits::VERIFICATION;
+        let request = self.http.get(self.address.route(&["healthz"]));
+        let request = self.named(request);
+        match in_time(limits.time, exchange(request, limits.bytes, Some(64))).await {
+            Ok(answer) => Ok(answer.body.trim_ascii() == b"ok"),
+            // It goes on for longer than that.
+            Err(RemoteError::Garbled(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// The request of the event stream of all sessions; `last` resumes it (RS-29, RS-30).
     pub(crate) fn events(&self, last: Option<&str>) -> RequestBuilder {
         let request = self
-            .named(self.stream.get(self.address.route(&["events"])))
-            .query(&[("all", "1")])
-            .bearer_auth(self.token.expose_secret());
+            .stream
+            .get(self.address.route(&["events"]))
+            .query(&[("all", "1")]);
+        let request = self.authorised(request);
         match last {
             Some(last) => request.header("last-event-id", last),
             None => request,
@@ -147,15 +206,42 @@ impl Client {
         request: RequestBuilder,
         limits: Limits,
     ) -> Result<Value, RemoteError> {
-        tokio::time::timeout(limits.time, exchange(request, limits.bytes))
-            .await
-            .unwrap_or_else(|_| {
-                Err(RemoteError::Lost(format!(
-                    "no answer within {} s",
-                    limits.time.as_secs()
-                )))
-            })
+        json_of(&self.answer(request, limits).await?)
     }
+
+    /// Sends once and answers what came: all of it when it is JSON, else status and headers.
+    pub(crate) async fn answer(
+        &self,
+        request: RequestBuilder,
+        limits: Limits,
+    ) -> Result<Answer, RemoteError> {
+        in_time(limits.time, exchange(request, limits.bytes, None)).await
+    }
+}
+
+async fn in_time(
+    time: Duration,
+    exchange: impl Future<Output = Result<Answer, RemoteError>>,
+) -> Result<Answer, RemoteError> {
+    tokio::time::timeout(time, exchange)
+        .await
+        .unwrap_or_else(|_| {
+            Err(RemoteError::Lost(format!(
+                "no answer within {} s",
+                time.as_secs()
+            )))
+        })
+}
+
+/// RS-34: an answer that is not JSON is one of a host without the route.
+pub(crate) fn json_of(answer: &Answer) -> Result<Value, RemoteError> {
+    if answer.status == StatusCode::NO_CONTENT {
+        return Ok(Value::Null);
+    }
+    if !is_json(&answer.headers) {
+        return Err(RemoteError::Unsupported);
+    }
+    serde_json::from_slice(&answer.body).map_err(|error| RemoteError::Garbled(error.to_string()))
 }
 
 /// Reads a value as what it must be.
@@ -163,26 +249,32 @@ pub(crate) fn decoded<T: DeserializeOwned>(value: Value) -> Result<T, RemoteErro
     serde_json::from_value(value).map_err(|error| RemoteError::Garbled(error.to_string()))
 }
 
-async fn exchange(request: RequestBuilder, bytes: usize) -> Result<Value, RemoteError> {
+/// `plain` is the most that is read of an answer that is not JSON; nothing of it without.
+async fn exchange(
+    request: RequestBuilder,
+    bytes: usize,
+    plain: Option<usize>,
+) -> Result<Answer, RemoteError> {
     let response = request.send().await.map_err(sorted)?;
     let status = response.status();
-    let json = is_json(&response);
+    let headers = response.headers().clone();
     if status.is_success() {
-        if status == StatusCode::NO_CONTENT {
-            return Ok(Value::Null);
-        }
-        if !json {
-            return Err(RemoteError::Unsupported);
-        }
-        let body = body(response, bytes).await?;
-        return serde_json::from_slice(&body)
-            .map_err(|error| RemoteError::Garbled(error.to_string()));
+        let body = match plain {
+            _ if is_json(&headers) => body(response, bytes).await?,
+            Some(bytes) => body(response, bytes).await?,
+            None => Vec::new(),
+        };
+        return Ok(Answer {
+            status,
+            headers,
+            body,
+        });
     }
     if status == StatusCode::UNAUTHORIZED {
         return Err(RemoteError::Unauthorized);
     }
     let body = body(response, ERROR_BYTES).await.unwrap_or_default();
-    let told = json
+    let told = is_json(&headers)
         .then(|| serde_json::from_slice::<ErrorBody>(&body).ok())
         .flatten();
     Err(refusal(status, told, &body))
@@ -227,9 +319,8 @@ fn refusal(status: StatusCode, told: Option<ErrorBody>, body: &[u8]) -> RemoteEr
     }
 }
 
-fn is_json(response: &Response) -> bool {
-    response
-        .headers()
+fn is_json(headers: &HeaderMap) -> bool {
+    headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .is_some_and(|value| {

@@ -12,12 +12,12 @@ use holdfast_domain::runtime::snapshot::Phase;
 use serde_json::Value;
 
 use crate::error::RemoteError;
-use crate::host::RemoteHost;
+use crate::own::OwnHost;
 
 /// The receipt of that key, when the answer of its command was lost. `None` when there is none: the
 /// message did not arrive, and the person may send it again with the same key.
 async fn receipt(
-    host: &RemoteHost,
+    host: &OwnHost,
     selector: &Selector,
     key: Option<&str>,
     lost: RemoteError,
@@ -38,7 +38,7 @@ async fn receipt(
 }
 
 pub(crate) async fn submitted(
-    host: &RemoteHost,
+    host: &OwnHost,
     selector: &Selector,
     key: Option<&str>,
     sent: Result<Submitted, RemoteError>,
@@ -56,7 +56,7 @@ pub(crate) async fn submitted(
 }
 
 pub(crate) async fn enqueued(
-    host: &RemoteHost,
+    host: &OwnHost,
     selector: &Selector,
     key: &str,
     sent: Result<Enqueued, RemoteError>,
@@ -81,7 +81,7 @@ pub(crate) async fn enqueued(
 
 /// TR-42: the snapshot shows what became of it, whoever did it.
 pub(crate) async fn recovered(
-    host: &RemoteHost,
+    host: &OwnHost,
     selector: &Selector,
     sent: Result<ToolRecoverySnapshot, RemoteError>,
 ) -> Result<ToolRecoverySnapshot, ApiError> {
@@ -97,7 +97,7 @@ pub(crate) async fn recovered(
 /// A question that waits no more was answered: by this answer, or by another that came first, which
 /// the transcript shows. One that still waits can be answered.
 pub(crate) async fn answered(
-    host: &RemoteHost,
+    host: &OwnHost,
     selector: &Selector,
     answer: &Approve,
     sent: Result<Value, RemoteError>,
@@ -122,7 +122,7 @@ pub(crate) async fn answered(
 }
 
 pub(crate) async fn cancelled(
-    host: &RemoteHost,
+    host: &OwnHost,
     selector: &Selector,
     turn_id: Option<&str>,
     sent: Result<Value, RemoteError>,

@@ -13,6 +13,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::client::Client;
+use crate::dialect::Dialect;
 use crate::error::RemoteError;
 use crate::link::Link;
 use crate::places::Places;
@@ -99,6 +100,10 @@ pub(crate) struct Inner {
     pub(crate) reading: Mutex<Option<Verification>>,
     /// RS-34: on this generation the list of states is not supported.
     pub(crate) without_list: Mutex<Option<u64>>,
+    /// How the host of the latest connection speaks.
+    dialect: Mutex<Dialect>,
+    /// Something changed of what a host without numbered frames shows.
+    pub(crate) stale: Notify,
 }
 
 impl Connection {
@@ -115,6 +120,8 @@ impl Connection {
             doubt: Notify::new(),
             reading: Mutex::default(),
             without_list: Mutex::default(),
+            dialect: Mutex::default(),
+            stale: Notify::new(),
         });
         let stopped = CancellationToken::new();
         tokio::spawn({
@@ -124,6 +131,7 @@ impl Connection {
                     () = stopped.cancelled() => {}
                     () = follow::run(&inner) => {}
                     () = verify::run(&inner) => {}
+                    () = follow::reread(&inner) => {}
                 }
             }
         });
@@ -136,6 +144,11 @@ impl Connection {
     /// How it stands, and every change of it.
     pub fn condition(&self) -> watch::Receiver<Condition> {
         self.inner.condition.subscribe()
+    }
+
+    /// How its host speaks, as far as was found on the latest connection.
+    pub fn dialect(&self) -> Dialect {
+        self.inner.dialect()
     }
 
     /// How it stands, with its counters.
@@ -206,6 +219,14 @@ impl Inner {
     pub(crate) fn client(&self) -> Result<Client, RemoteError> {
         let client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
         client.clone().ok_or(RemoteError::Disconnected)
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        *self.dialect.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn speak(&self, dialect: Dialect) {
+        *self.dialect.lock().unwrap_or_else(PoisonError::into_inner) = dialect;
     }
 
     pub(crate) fn use_client(&self, client: Client) {

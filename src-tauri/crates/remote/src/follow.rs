@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_api::event::Frame;
+use holdfast_api::session::session_path;
 use holdfast_domain::runtime::observed::snapshot_of;
 use holdfast_domain::runtime::remote::RemoteVerdict;
 use holdfast_domain::runtime::snapshot::RuntimeState;
@@ -15,7 +16,9 @@ use holdfast_sse::{Signal, SseError, SseEvent, Subscription};
 use serde_json::Value;
 
 use crate::connection::{Condition, Inner};
+use crate::dialect::{self, Dialect};
 use crate::error::RemoteError;
+use crate::foreign;
 use crate::link::LinkError;
 
 /// Seconds between tries (RS-25).
@@ -24,6 +27,9 @@ const BACKOFF: [u64; 4] = [5, 10, 20, 30];
 const QUIET: Duration = Duration::from_secs(600);
 /// A stream that ends sooner counts as a failure, so that its tries are apart.
 const STOOD: Duration = Duration::from_secs(2);
+
+/// Between two times that a host without numbered frames has everything read anew.
+const PACE: Duration = Duration::from_millis(500);
 
 /// Why the stream is over.
 enum Over {
@@ -107,6 +113,8 @@ async fn follow(inner: &Arc<Inner>, last: &mut Option<String>) -> Over {
         Ok(client) => client,
         Err(error) => return Over::Failed(Failure::of_link(error)),
     };
+    let (client, dialect) = dialect::meet(client).await;
+    inner.speak(dialect);
     inner.use_client(client.clone());
     let mut stream = match Subscription::new(client.events(last.as_deref()), QUIET) {
         Ok(stream) => stream,
@@ -160,7 +168,33 @@ fn take(inner: &Inner, generation: u64, event: &SseEvent) {
             missed(inner);
             inner.doubt.notify_one();
         }
-        _ => pass_on(inner, event, data),
+        _ => match inner.dialect() {
+            Dialect::Own => pass_on(inner, event, data),
+            Dialect::Reasonix => unnumbered(inner, &data),
+        },
+    }
+}
+
+/// A frame of a host whose frames have no numbers: which of them a snapshot holds can't be told, so
+/// none that adds to the transcript is passed on, and the snapshot is read anew instead.
+fn unnumbered(inner: &Inner, data: &Value) {
+    if let Some(frame) = foreign::frame(data) {
+        inner.sink.frame(&frame);
+    }
+    if foreign::changes_sessions(data) {
+        inner.doubt.notify_one();
+    }
+    if foreign::is_shown(data) {
+        inner.stale.notify_one();
+    }
+}
+
+/// Has what is shown read anew, at once and then no oftener than [`PACE`].
+pub(crate) async fn reread(inner: &Inner) {
+    loop {
+        inner.stale.notified().await;
+        inner.sink.gap();
+        tokio::time::sleep(PACE).await;
     }
 }
 
@@ -170,12 +204,12 @@ fn missed(inner: &Inner) {
 }
 
 fn state(inner: &Inner, generation: u64, data: &Value) {
-    let Some(path) = data["sessionPath"].as_str() else {
+    let Some(path) = path_of(data) else {
         inner.doubt.notify_one();
         return;
     };
     let state = snapshot_of(&data["runtimeState"]).ok();
-    let verdict = inner.sessions().stream(generation, path, state.as_ref());
+    let verdict = inner.sessions().stream(generation, &path, state.as_ref());
     tell(&verdict, state.as_ref());
     match verdict {
         RemoteVerdict::Accepted => inner.sink.changed(),
@@ -192,6 +226,18 @@ fn state(inner: &Inner, generation: u64, data: &Value) {
         RemoteVerdict::Deferred => inner.doubt.notify_one(),
         RemoteVerdict::Duplicate | RemoteVerdict::Stale | RemoteVerdict::Fenced => {}
     }
+}
+
+/// Whose state it is; another host may say it in the state alone.
+fn path_of(data: &Value) -> Option<String> {
+    let told = |value: &Value| {
+        value
+            .as_str()
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+    };
+    told(&data["sessionPath"])
+        .or_else(|| told(&data["runtimeState"]["sessionId"]).map(|id| session_path(&id)))
 }
 
 /// RS-37.

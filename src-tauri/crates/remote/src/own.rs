@@ -1,8 +1,10 @@
-//! The host of sessions that is somewhere else, as the same trait that the local one has (TR-02).
+//! A host of our own that is somewhere else, as the same trait that the local one has (TR-02).
 //!
 //! Guarantees: every request names its session and asserts it, so that none can reach another one;
 //! a reply about another session is refused (TR-42); commands go out only while the connection
 //! stands (RS-36), and once.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use holdfast_api::history::{CompactionStarted, Rewind, RewindReply};
@@ -24,26 +26,15 @@ use serde_json::{Value, json};
 
 use crate::client::{Limits, decoded};
 use crate::commands;
-use crate::connection::Connection;
+use crate::connection::Inner;
 use crate::error::RemoteError;
 
-/// A host somewhere else. Clones are the same host.
-#[derive(Clone)]
-pub struct RemoteHost {
-    pub(crate) connection: Connection,
+/// A host that speaks as we do.
+pub(crate) struct OwnHost {
+    pub(crate) inner: Arc<Inner>,
 }
 
-impl RemoteHost {
-    /// The host of that connection.
-    pub fn new(connection: Connection) -> Self {
-        Self { connection }
-    }
-
-    /// Its connection.
-    pub fn connection(&self) -> &Connection {
-        &self.connection
-    }
-
+impl OwnHost {
     /// A request about one session, which is selected and asserted (TR-41).
     fn request(
         &self,
@@ -58,7 +49,6 @@ impl RemoteHost {
             ))));
         };
         Ok(self
-            .connection
             .inner
             .client()?
             .request(method, parts)
@@ -75,13 +65,7 @@ impl RemoteHost {
         limits: Limits,
     ) -> Result<T, RemoteError> {
         let request = self.request(Method::GET, parts, selector)?.query(query);
-        decoded(
-            self.connection
-                .inner
-                .client()?
-                .value(request, limits)
-                .await?,
-        )
+        decoded(self.inner.client()?.value(request, limits).await?)
     }
 
     /// Sends a command, once, while the connection stands.
@@ -102,7 +86,7 @@ impl RemoteHost {
         body: &Value,
         limits: Limits,
     ) -> Result<Value, RemoteError> {
-        if !self.connection.inner.is_connected() {
+        if !self.inner.is_connected() {
             return Err(RemoteError::Disconnected);
         }
         let request = if body.is_null() {
@@ -110,7 +94,7 @@ impl RemoteHost {
         } else {
             request.json(body)
         };
-        self.connection.inner.client()?.value(request, limits).await
+        self.inner.client()?.value(request, limits).await
     }
 
     pub(crate) async fn recovery(
@@ -142,7 +126,7 @@ fn body(of: &impl serde::Serialize) -> Result<Value, RemoteError> {
 }
 
 #[async_trait]
-impl SessionHost for RemoteHost {
+impl SessionHost for OwnHost {
     async fn status(&self, selector: &Selector) -> Result<Status, ApiError> {
         let status: Status = self
             .read(&["status"], selector, &[], Limits::ORDINARY)
@@ -156,7 +140,7 @@ impl SessionHost for RemoteHost {
 
     async fn runtime_states(&self) -> Result<RuntimeStates, ApiError> {
         let none: [(&str, &str); 0] = [];
-        let client = self.connection.inner.client()?;
+        let client = self.inner.client()?;
         let states = client.get(&["runtime-states"], &none, Limits::VERIFICATION);
         Ok(states.await?)
     }
@@ -183,34 +167,34 @@ impl SessionHost for RemoteHost {
     }
 
     async fn list_sessions(&self, query: &SessionsQuery) -> Result<SessionsPage, ApiError> {
-        let client = self.connection.inner.client()?;
+        let client = self.inner.client()?;
         let page = client.get(&["sessions"], query, Limits::ORDINARY);
         Ok(page.await?)
     }
 
     async fn create_session(&self, request: CreateSession) -> Result<CreatedSession, ApiError> {
-        let client = self.connection.inner.client()?;
+        let client = self.inner.client()?;
         let post = client.request(Method::POST, &["sessions"]);
         let created = self.send(post, &body(&request)?, Limits::ORDINARY).await?;
         Ok(decoded(created)?)
     }
 
     async fn patch_session(&self, session_id: &str, patch: PatchSession) -> Result<(), ApiError> {
-        let client = self.connection.inner.client()?;
+        let client = self.inner.client()?;
         let request = client.request(Method::PATCH, &["sessions", session_id]);
         self.send(request, &body(&patch)?, Limits::ORDINARY).await?;
         Ok(())
     }
 
     async fn delete_session(&self, session_id: &str) -> Result<(), ApiError> {
-        let client = self.connection.inner.client()?;
+        let client = self.inner.client()?;
         let request = client.request(Method::DELETE, &["sessions", session_id]);
         self.send(request, &Value::Null, Limits::ORDINARY).await?;
         Ok(())
     }
 
     async fn resume(&self, session_id: &str) -> Result<(), ApiError> {
-        let client = self.connection.inner.client()?;
+        let client = self.inner.client()?;
         let request = client.request(Method::POST, &["resume"]);
         let resume = Resume {
             session_id: session_id.to_owned(),
@@ -357,7 +341,7 @@ impl SessionHost for RemoteHost {
         let parts = ["transcript", "snapshot"];
         let read = self.read(&parts, selector, &[], Limits::ORDINARY);
         let mut snapshot: TranscriptSnapshot = read.await?;
-        let inner = &self.connection.inner;
+        let inner = &self.inner;
         let session_id = selector.session.as_deref().unwrap_or_default();
         let mut places = inner.places();
         let here = places.speak(session_id, &snapshot.up_to, inner.sink.latest());
