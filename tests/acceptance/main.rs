@@ -12,6 +12,7 @@ mod architecture;
 mod conformance;
 mod crash;
 mod http;
+mod interop;
 mod remote;
 mod sources;
 mod tidy;

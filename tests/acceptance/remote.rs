@@ -6,7 +6,7 @@ mod connection;
 mod near;
 mod older;
 mod returns;
-mod stage;
+pub(crate) mod stage;
 mod suite;
 mod tabs;
 #[cfg(target_os = "linux")]
