@@ -15,7 +15,7 @@ use holdfast_testkit::{LyingHost, ModelServer, Script};
 
 use crate::remote::stage::{Kept, connect};
 
-/// Names the program; `npm run interop` sets it.
+/// Names the program; `npm run test:interop` sets it.
 const PROGRAM: &str = "HOLDFAST_REASONIX";
 const TOKEN: &str = "a-token-of-this-test";
 /// It starts in about a second here, and a turn of it takes a tenth of one.
