@@ -7,9 +7,13 @@
 
 mod commands;
 mod frames;
+mod moment;
 mod operations;
 mod shapes;
+#[cfg(test)]
+mod tests;
 mod transcript;
+mod waiting;
 
 use std::sync::Arc;
 
@@ -163,10 +167,10 @@ impl ForeignHost {
 
     /// The questions of that session. Their route doesn't look at which session is meant, so those of
     /// another one are told by their turn.
-    async fn told_prompts(&self, selector: &Selector) -> Result<Vec<shapes::Asked>, RemoteError> {
+    async fn told_prompts(&self, selector: &Selector) -> Result<Vec<waiting::Asked>, RemoteError> {
         let none = self.read(&["pending-prompts"], selector, &[], Limits::ORDINARY);
         let told = none.await?;
         let status = self.told_status(selector).await?;
-        shapes::asked(&told, &shapes::turns(&status))
+        waiting::asked(&told, &waiting::turns(&status))
     }
 }

@@ -1,7 +1,7 @@
 //! What other hosts say, in our words: RS-06, RS-14.
 
 use holdfast_domain::runtime::observed::{LegacyPhase, Observed, snapshot_of, status_of};
-use holdfast_domain::runtime::snapshot::{Activity, Outcome, Phase};
+use holdfast_domain::runtime::snapshot::{Activity, Outcome, Phase, TurnStatus};
 use serde_json::{Value, json};
 
 fn snapshot() -> Value {
@@ -39,6 +39,29 @@ fn rs_06_what_other_hosts_call_otherwise_is_mapped() {
         (state.activity, state.pending_prompt),
         (Activity::None, true)
     );
+}
+
+#[test]
+fn rs_06_a_turn_that_is_taken_in_or_asks_a_person_is_in_progress() {
+    for word in ["queued", "waiting_user"] {
+        let state = snapshot_of(&with("turnStatus", json!(word))).unwrap();
+        assert_eq!(state.turn_status, TurnStatus::InProgress, "{word}");
+    }
+}
+
+#[test]
+fn rs_06_where_revisions_begin_anew_in_one_epoch_both_marks_are_the_epoch() {
+    let epoch = |projection: Value| {
+        let state = snapshot_of(&with("projectionEpoch", projection));
+        state.map(|state| state.runtime_epoch).ok()
+    };
+    assert_eq!(epoch(json!("p1")).as_deref(), Some("e1.p1"));
+    assert_eq!(epoch(json!("p2")).as_deref(), Some("e1.p2"));
+    assert_eq!(epoch(json!("")).as_deref(), Some("e1"));
+    assert_eq!(epoch(json!(1)), None);
+    let mut none = with("projectionEpoch", json!("p1"));
+    none["runtimeEpoch"] = json!("");
+    assert!(snapshot_of(&none).is_err());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use holdfast_api::{ApiError, Selector};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::shapes::{self, Asked};
+use super::waiting::{self, Asked};
 use super::{ForeignHost, transcript, unsupported};
 use crate::client::{Answer, Limits, json_of};
 use crate::error::RemoteError;
@@ -88,7 +88,7 @@ impl ForeignHost {
         let query = [("key", key)];
         let read = self.read(&["inbox", "receipt"], selector, &query, Limits::ORDINARY);
         match read.await {
-            Ok(told) => Ok(shapes::enqueued(&told)?),
+            Ok(told) => Ok(waiting::enqueued(&told)?),
             // It has this route; so it is the key that it doesn't know.
             Err(RemoteError::Unsupported) => Err(ApiError::not_found(
                 "receipt_unknown",
@@ -107,7 +107,7 @@ impl ForeignHost {
         let sent = self.command(Method::POST, &["inbox", "items"], selector, Some(body));
         let told = sent
             .await
-            .and_then(|answer: Answer| json_of(&answer).and_then(|told| shapes::enqueued(&told)));
+            .and_then(|answer: Answer| json_of(&answer).and_then(|told| waiting::enqueued(&told)));
         match told {
             Err(lost) if lost.is_lost() => match self.receipt(selector, key).await {
                 Ok(mut receipt) => {

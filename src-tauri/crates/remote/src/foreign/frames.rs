@@ -8,7 +8,7 @@ use holdfast_api::event::{Event, Frame};
 use holdfast_api::session::session_path;
 use serde_json::Value;
 
-use super::shapes::prompt_id;
+use super::waiting::prompt_id;
 
 /// What is worth passing on as it is.
 pub(crate) fn frame(data: &Value) -> Option<Frame> {

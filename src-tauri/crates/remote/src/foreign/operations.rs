@@ -21,7 +21,7 @@ use holdfast_domain::recovery::admission::ActionRequest;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{ForeignHost, commands, named, shapes, transcript, unsupported};
+use super::{ForeignHost, commands, named, shapes, transcript, unsupported, waiting};
 use crate::client::Limits;
 use crate::error::RemoteError;
 
@@ -123,7 +123,7 @@ impl SessionHost for ForeignHost {
             .read(&["inbox"], selector, &[], Limits::ORDINARY)
             .await?;
         let mut whole = BTreeMap::new();
-        for id in shapes::waiting(&told)? {
+        for id in waiting::ids(&told)? {
             let parts = ["inbox", "items", id.as_str()];
             match self.read(&parts, selector, &[], Limits::ORDINARY).await {
                 Ok(item) => {
@@ -136,7 +136,7 @@ impl SessionHost for ForeignHost {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(shapes::inbox(&told, &whole)?)
+        Ok(waiting::inbox(&told, &whole)?)
     }
 
     async fn inbox_receipt(

@@ -3,14 +3,11 @@
 //! Guarantee: a member that is missing or of another type makes the reply invalid when something
 //! rests on it, and is shown as not known when nothing does.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use holdfast_api::ApiError;
-use holdfast_api::inbox::{Disposition, Enqueued, InboxItem, InboxView, Intent};
 use holdfast_api::recovery::ToolRecoverySnapshot;
 use holdfast_api::session::{
-    Approval, PendingPrompt, RuntimeStateRow, RuntimeStates, SessionRow, SessionState,
-    SessionsPage, SessionsQuery, Status, session_path,
+    RuntimeStateRow, RuntimeStates, SessionRow, SessionState, SessionsPage, SessionsQuery, Status,
+    session_path,
 };
 use holdfast_domain::runtime::observed::snapshot_of;
 use serde_json::{Value, json};
@@ -26,11 +23,11 @@ pub(super) fn of_another_session() -> RemoteError {
     garbled("it is about another session")
 }
 
-fn text(value: &Value, member: &str) -> String {
+pub(super) fn text(value: &Value, member: &str) -> String {
     value[member].as_str().unwrap_or_default().to_owned()
 }
 
-fn rows(value: &Value) -> Result<&[Value], RemoteError> {
+pub(super) fn rows(value: &Value) -> Result<&[Value], RemoteError> {
     match value {
         // An empty list may be told as none.
         Value::Null => Ok(&[]),
@@ -264,158 +261,6 @@ fn session(row: &Value, open: &RuntimeStates, workspace: &str) -> SessionRow {
     }
 }
 
-/// Its questions count from 1 in each process and each time that a session is made current: only
-/// with their turn do they have a name that means one question for ever.
-pub(crate) fn prompt_id(turn_id: &str, id: &str) -> String {
-    format!("{turn_id}/{id}")
-}
-
-/// One question, and what it is called there.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Asked {
-    pub(super) prompt: PendingPrompt,
-    /// Its id there.
-    pub(super) id: String,
-    /// It can be answered with yes or no.
-    pub(super) answerable: bool,
-}
-
-/// The turns that wait for a person in a session of that status.
-pub(super) fn turns(status: &Value) -> BTreeSet<String> {
-    let state = &status["runtimeState"];
-    let waiting = state["pendingInteractions"]
-        .as_array()
-        .into_iter()
-        .flatten();
-    let mut turns: BTreeSet<String> = waiting.map(|one| text(one, "turnId")).collect();
-    if state["pendingPrompt"] == true {
-        turns.insert(text(state, "turnId"));
-    }
-    turns.remove("");
-    turns
-}
-
-/// The questions of these turns.
-pub(super) fn asked(told: &Value, turns: &BTreeSet<String>) -> Result<Vec<Asked>, RemoteError> {
-    let questions = rows(told)?.iter();
-    let own = questions.filter(|question| turns.contains(&text(question, "turnId")));
-    own.map(|question| {
-        let (id, turn_id) = (text(question, "promptId"), text(question, "turnId"));
-        let approval = &question["approval"];
-        let answerable = approval.is_object();
-        if id.is_empty() {
-            return Err(garbled("a question has no id"));
-        }
-        let name = prompt_id(&turn_id, &id);
-        let offered: &[&str] = if answerable {
-            &["once", "session"]
-        } else {
-            &[]
-        };
-        Ok(Asked {
-            prompt: PendingPrompt {
-                prompt_id: name.clone(),
-                kind: "approval".to_owned(),
-                turn_id,
-                approval: Approval {
-                    id: name,
-                    tool: if answerable {
-                        text(approval, "tool")
-                    } else {
-                        text(question, "promptKind")
-                    },
-                    subject: text(approval, "subject"),
-                    diff: None,
-                    generation: approval["generation"].as_u64().unwrap_or_default(),
-                    scopes: offered.iter().map(|scope| (*scope).to_owned()).collect(),
-                    call_id: String::new(),
-                    reason: if answerable {
-                        text(approval, "reason")
-                    } else {
-                        "This question can be answered at the host itself only.".to_owned()
-                    },
-                    earlier: None,
-                },
-            },
-            id,
-            answerable,
-        })
-    })
-    .collect()
-}
-
-/// The queue; `whole` has the whole texts, by item, since the list has their beginnings only.
-pub(super) fn inbox(
-    told: &Value,
-    whole: &BTreeMap<String, String>,
-) -> Result<InboxView, RemoteError> {
-    let items = rows(&told["items"])?.iter().filter_map(|item| {
-        let item_id = text(item, "id");
-        Some((item, whole.get(&item_id)?.clone(), item_id))
-    });
-    let items: Vec<InboxItem> = items
-        .zip(1..)
-        .map(|((item, input, item_id), position)| InboxItem {
-            item_id,
-            input,
-            intent: if item["intent"] == "steer" {
-                Intent::Steer
-            } else {
-                Intent::Followup
-            },
-            position,
-            queued_at: text(item, "createdAt")
-                .parse::<Moment>()
-                .map_or(0, |moment| moment.0),
-            idempotency_key: text(item, "idempotencyKey"),
-            recovered: false,
-        })
-        .collect();
-    let paused = told["paused"]
-        .as_bool()
-        .ok_or(garbled("its paused is missing"))?;
-    let recovered = told["recovered"] == true;
-    Ok(InboxView {
-        revision: told["revision"]
-            .as_u64()
-            .ok_or(garbled("it has no revision"))?,
-        paused,
-        recovered,
-        reason: if paused && recovered {
-            "host_restarted".to_owned()
-        } else {
-            String::new()
-        },
-        items,
-        capacity: told["capacity"]["maxItems"].as_u64().unwrap_or_default(),
-    })
-}
-
-/// Ids of the items that wait.
-pub(super) fn waiting(told: &Value) -> Result<Vec<String>, RemoteError> {
-    let items = rows(&told["items"])?.iter();
-    Ok(items.map(|item| text(item, "id")).collect())
-}
-
-/// What became of a message for its queue.
-pub(super) fn enqueued(told: &Value) -> Result<Enqueued, RemoteError> {
-    let item_id = text(told, "itemId");
-    if item_id.is_empty() {
-        return Err(garbled("it names no item"));
-    }
-    Ok(Enqueued {
-        item_id,
-        disposition: match told["disposition"].as_str() {
-            Some("queued_followup") => Disposition::QueuedFollowup,
-            Some("idempotent_hit") => Disposition::IdempotentHit,
-            // Into the turn that runs, or a turn of its own.
-            Some("steer_accepted" | "started") => Disposition::Started,
-            _ => return Err(garbled("it does not say what became of the message")),
-        },
-        position: told["position"].as_u64().unwrap_or_default(),
-    })
-}
-
 /// The recovery snapshot of a host that asserted the session; it may leave its path out, and counts
 /// no dismissals since it has none.
 pub(super) fn recovery(
@@ -432,52 +277,4 @@ pub(super) fn recovery(
         counts.entry("dismissed").or_insert(json!(0));
     }
     decoded(told)
-}
-
-/// Milliseconds since the Unix epoch, read from RFC 3339.
-#[derive(Debug, PartialEq)]
-struct Moment(u64);
-
-impl std::str::FromStr for Moment {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let part = |range: std::ops::Range<usize>| {
-            text.get(range)
-                .and_then(|part| part.parse::<i64>().ok())
-                .ok_or(())
-        };
-        let (year, month, day) = (part(0..4)?, part(5..7)?, part(8..10)?);
-        let (hour, minute, second) = (part(11..13)?, part(14..16)?, part(17..19)?);
-        let rest = text.get(19..).ok_or(())?;
-        let zone = rest.find(['Z', 'z', '+', '-']).ok_or(())?;
-        let fraction = rest.get(..zone).ok_or(())?.trim_start_matches('.');
-        let thousandths = format!("{fraction:0<3}")
-            .get(..3)
-            .and_then(|digits| digits.parse::<i64>().ok());
-        let sign = if rest.get(zone..=zone) == Some("-") {
-            -1
-        } else {
-            1
-        };
-        let ahead = match rest.get(zone + 1..).unwrap_or_default().split_once(':') {
-            Some((hours, minutes)) => {
-                let number = |text: &str| text.parse::<i64>().map_err(|_| ());
-                sign * (number(hours)? * 60 + number(minutes)?)
-            }
-            None => 0,
-        };
-        // Days since 1970-01-01 in the Gregorian calendar, with years that begin in March.
-        let (years, months) = if month > 2 {
-            (year, month - 3)
-        } else {
-            (year - 1, month + 9)
-        };
-        let days =
-            years * 365 + years / 4 - years / 100 + years / 400 + (months * 153 + 2) / 5 + day
-                - 719_469;
-        let minutes = (days * 24 + hour) * 60 + minute - ahead;
-        let moment = (minutes * 60 + second) * 1000 + thousandths.ok_or(())?;
-        u64::try_from(moment).map(Self).map_err(|_| ())
-    }
 }

@@ -11,7 +11,7 @@ use holdfast_api::transcript::{LiveMessage, ToolView, TranscriptItem};
 use serde_json::Value;
 
 use crate::error::RemoteError;
-use crate::foreign::shapes::garbled;
+use crate::foreign::shapes::{garbled, text};
 
 /// What a reading of the transcript tells.
 #[derive(Debug, Default, PartialEq)]
@@ -71,10 +71,6 @@ pub(super) fn turn_of(told: &Value, key: &str) -> Option<String> {
     let mut messages = records.iter().map(|record| &record["message"]);
     let sent = messages.find(|message| message["role"] == "user" && message["submissionId"] == key);
     sent.map(turn)
-}
-
-fn text(value: &Value, member: &str) -> String {
-    value[member].as_str().unwrap_or_default().to_owned()
 }
 
 fn note(seq: u64, text: String, at: u64) -> TranscriptItem {
