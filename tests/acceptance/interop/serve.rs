@@ -122,7 +122,8 @@ impl Serve {
     }
 
     pub(super) async fn idle(&self, selector: &Selector) -> RuntimeState {
-        let idle = |state: &RuntimeState, synced| synced && !state.running && state.turn_id != "";
+        let idle =
+            |state: &RuntimeState, synced| synced && !state.running && !state.turn_id.is_empty();
         self.until(selector, "the end of the turn", idle).await
     }
 

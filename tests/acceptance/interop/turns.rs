@@ -123,7 +123,7 @@ async fn c37_a_late_stop_does_not_reach_the_next_turn_of_a_reasonix_serve() {
         .unwrap();
     let second = serve
         .until(&selector, "the second turn", |state, _| {
-            state.running && state.turn_id != first.turn_id && state.turn_id != ""
+            state.running && state.turn_id != first.turn_id && !state.turn_id.is_empty()
         })
         .await;
     let late = serve

@@ -193,7 +193,7 @@ fn unnumbered(inner: &Inner, data: &Value) {
 pub(crate) async fn reread(inner: &Inner) {
     loop {
         inner.stale.notified().await;
-        inner.sink.gap();
+        missed(inner);
         tokio::time::sleep(PACE).await;
     }
 }
