@@ -1,6 +1,7 @@
 //! A real Reasonix serve, driven by our remote client: what works, what is refused with a clear code,
-//! and what such a host itself does not keep. Not part of `npm test`: `npm run test:interop` installs
-//! that program and runs these, and docs/WIRE.md quotes what they say.
+//! and what such a host itself does not keep. Not part of `npm test`, and compiled with the feature
+//! `interop` alone: `npm run test:interop` installs that program and runs these, and docs/WIRE.md quotes
+//! what they say.
 
 mod questions;
 mod queue;

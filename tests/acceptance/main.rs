@@ -12,6 +12,7 @@ mod architecture;
 mod conformance;
 mod crash;
 mod http;
+#[cfg(feature = "interop")]
 mod interop;
 mod remote;
 mod sources;

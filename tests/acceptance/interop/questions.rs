@@ -14,7 +14,6 @@ use super::serve::{Serve, path, proven};
 use super::{code, eventually_shown, message, shown};
 
 #[tokio::test]
-#[ignore = "needs the Reasonix program"]
 async fn c16_a_question_of_a_reasonix_serve_is_answered_once() {
     let (serve, selector) = Serve::new().await;
     let write = |file: &str| json!({ "path": file, "content": "made\n" }).to_string();
@@ -114,7 +113,6 @@ async fn c16_a_question_of_a_reasonix_serve_is_answered_once() {
 }
 
 #[tokio::test]
-#[ignore = "needs the Reasonix program"]
 async fn tr_42_the_retired_recovery_of_a_reasonix_serve() {
     let (serve, selector) = Serve::new().await;
     let snapshot = serve.host.tool_recovery_snapshot(&selector).await.unwrap();

@@ -13,7 +13,6 @@ use super::serve::{Serve, proven};
 use super::{code, eventually_shown, message, queued};
 
 #[tokio::test]
-#[ignore = "needs the Reasonix program"]
 async fn rs_16_the_queue_of_a_reasonix_serve() {
     let (serve, selector) = Serve::new().await;
     let host = &serve.host;

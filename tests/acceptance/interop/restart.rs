@@ -13,7 +13,6 @@ use super::serve::{Serve, proven};
 use super::{code, eventually_shown, message, queued, shown};
 
 #[tokio::test]
-#[ignore = "needs the Reasonix program"]
 async fn rs_36_a_killed_reasonix_serve_is_adopted_after_its_restart() {
     let (mut serve, selector) = Serve::new().await;
     // It ends with the folder, whoever lives then.

@@ -15,7 +15,6 @@ use super::serve::{Serve, proven};
 use super::{code, eventually_shown, message};
 
 #[tokio::test]
-#[ignore = "needs the Reasonix program"]
 async fn rs_34_a_reasonix_serve_is_recognised_and_read() {
     let (serve, selector) = Serve::new().await;
     assert_eq!(serve.host.connection().dialect(), Dialect::Reasonix);
@@ -54,7 +53,6 @@ async fn rs_34_a_reasonix_serve_is_recognised_and_read() {
 }
 
 #[tokio::test]
-#[ignore = "needs the Reasonix program"]
 async fn rs_35_a_reasonix_serve_has_one_session_at_a_time() {
     let (serve, first) = Serve::new().await;
     serve

@@ -18,7 +18,6 @@ use super::serve::{Serve, proven};
 use super::{code, eventually_shown, message, shown};
 
 #[tokio::test]
-#[ignore = "needs the Reasonix program"]
 async fn rs_30_a_turn_of_a_reasonix_serve_is_followed_by_its_stream() {
     let (serve, selector) = Serve::new().await;
     let step = Step::chunks(&["the ", "answer"]).with_reasoning("thinking it over");
@@ -101,7 +100,6 @@ async fn rs_30_a_turn_of_a_reasonix_serve_is_followed_by_its_stream() {
 }
 
 #[tokio::test]
-#[ignore = "needs the Reasonix program"]
 async fn c37_a_late_stop_does_not_reach_the_next_turn_of_a_reasonix_serve() {
     let (serve, selector) = Serve::new().await;
     serve
