@@ -48,6 +48,20 @@ function keyOf(scope: string, sessionId: string): string {
   return `${scope}\0${sessionId}`;
 }
 
+function grouped<T>(all: readonly T[], keyOfOne: (one: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const one of all) {
+    const key = keyOfOne(one);
+    const group = groups.get(key);
+    if (group === undefined) {
+      groups.set(key, [one]);
+    } else {
+      group.push(one);
+    }
+  }
+  return groups;
+}
+
 export class RuntimeMirror {
   view = $state.raw<RuntimeView>({ sessions: [], topics: [], failed: false, empty: true });
   /** When the next try is due, Unix milliseconds; `null` while none waits. */
@@ -57,9 +71,22 @@ export class RuntimeMirror {
     new Map(this.view.topics.map((topic) => [keyOf(topic.scope, topic.topicId), topic])),
   );
 
+  // Looked up by every row and tab at each change: a thousand of them, and each finds its own at once.
+  readonly #byTab = $derived(
+    new Map(this.view.sessions.map((session) => [session.tabId, session])),
+  );
+  readonly #sessions = $derived(
+    grouped(this.view.sessions, (session) => keyOf(session.scope, session.topicId)),
+  );
+  readonly #projects = $derived(
+    grouped(this.view.topics, (topic) => keyOf(topic.scope, topic.workspaceRoot)),
+  );
+
+  readonly #shown = new Map<string, Indicator>();
+
   /** The session as the tab has it. */
   session(tabId: string): RuntimeSession | undefined {
-    return this.view.sessions.find((session) => session.tabId === tabId);
+    return this.#byTab.get(tabId);
   }
 
   /** RS-17: a session is one of its machine; the same id on two machines is two sessions. */
@@ -78,25 +105,35 @@ export class RuntimeMirror {
     if (topic === undefined) {
       return null;
     }
-    const sessions = this.view.sessions.filter(
-      (session) => session.scope === topic.scope && session.topicId === topic.topicId,
-    );
-    return {
+    const sessions = this.#sessions.get(keyOf(topic.scope, topic.topicId)) ?? [];
+    return this.#same(keyOf(topic.scope, topic.topicId), {
       status: topic.status,
       backgroundJobs: topic.backgroundJobs,
       unresolved: topic.unresolved,
       confirmed:
         this.confirmed(topic.freshness) &&
         sessions.every((session) => session.freshness === 'synced'),
-    };
+    });
+  }
+
+  /** The object of before while it says the same: what shows it is then not drawn anew. */
+  #same(key: string, next: Indicator): Indicator {
+    const before = this.#shown.get(key);
+    const isSame =
+      before?.status === next.status &&
+      before.backgroundJobs === next.backgroundJobs &&
+      before.unresolved === next.unresolved &&
+      before.confirmed === next.confirmed;
+    if (isSame) {
+      return before;
+    }
+    this.#shown.set(key, next);
+    return next;
   }
 
   /** RS-17: the sum over a project's sessions. A session is one topic, however many tabs show it. */
   project(project: ProjectView): Indicator {
-    const topics = this.view.topics.filter(
-      (topic) =>
-        topic.scope === scopeOf(project.hostId) && topic.workspaceRoot === project.workspaceRoot,
-    );
+    const topics = this.#projects.get(keyOf(scopeOf(project.hostId), project.workspaceRoot)) ?? [];
     const status =
       PROJECT_PRIORITY.find((word) => topics.some((topic) => topic.status === word)) ?? 'idle';
     const sum = (of: (topic: Topic) => number) => topics.reduce((all, topic) => all + of(topic), 0);
