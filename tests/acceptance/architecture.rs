@@ -95,6 +95,10 @@ const WITH_TIMERS: &[(&str, &str)] = &[
         "desktop/src/events.rs",
         "batches of streaming text, one for a screen's frame",
     ),
+    (
+        "desktop/src/hosts/attached.rs",
+        "how long until the next try of a connection, for the countdown",
+    ),
 ];
 
 fn metadata() -> &'static Value {

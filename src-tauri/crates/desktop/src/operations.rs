@@ -137,7 +137,12 @@ impl App for Desktop {
             let inner = Arc::clone(&self.inner);
             tokio::spawn(async move {
                 match inner.hosts.get(&host_id) {
-                    Some(host) => drop(host.learn(&inner, &session_id).await),
+                    Some(host) => {
+                        if let Err(error) = host.choose(&session_id).await {
+                            inner.tell(&session_id, &error.code, &error.message);
+                        }
+                        host.learn(&inner, &session_id).await;
+                    }
                     None => restore::open(&inner, &tab.tab_id, &session_id).await,
                 }
             });

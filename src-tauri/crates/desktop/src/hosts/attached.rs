@@ -14,7 +14,7 @@ use holdfast_api::session::session_path;
 use holdfast_api::{ApiError, SessionHost};
 use holdfast_controller::models::Keys;
 use holdfast_remote::{
-    Address, Client, Condition, Connection, ConnectionOptions, Destination, Direct, Link,
+    Address, Client, Condition, Connection, ConnectionOptions, Destination, Dialect, Direct, Link,
     LinkError, RemoteHost, Tunnel,
 };
 use secrecy::SecretString;
@@ -339,6 +339,18 @@ impl Attached {
         answered
     }
 
+    /// A host of another make has one session at a time: the one that a person chooses here becomes
+    /// the current one there. Ours need nothing.
+    ///
+    /// # Errors
+    /// What the host says, such as that another session is at work.
+    pub(crate) async fn choose(&self, session_id: &str) -> Result<(), ApiError> {
+        match self.host.connection().dialect() {
+            Dialect::Own => Ok(()),
+            Dialect::Reasonix => self.host.resume(session_id).await,
+        }
+    }
+
     /// A tab shows this session from now on.
     pub(crate) fn bind(&self, session_id: &str) {
         self.host.connection().bind(&session_path(session_id));
@@ -357,5 +369,5 @@ impl Attached {
 
 /// The host itself says that the session can't be used; anything else may pass.
 fn is_gone(error: &ApiError) -> bool {
-    error.status == 404 || error.status == 409
+    error.status == 404 || error.code == "session_held"
 }

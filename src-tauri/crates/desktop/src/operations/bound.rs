@@ -83,6 +83,9 @@ impl Inner {
         draft: &str,
     ) -> Result<TabView, ApiError> {
         let host = self.host_of(host_id)?;
+        if let Some(attached) = self.hosts.get(host_id) {
+            attached.choose(session_id).await?;
+        }
         let status = host.status(&Selector::of(session_id)).await?;
         let view = self.shelf.change(|remembered| {
             if host_id.is_empty() {
