@@ -147,13 +147,17 @@ pub(crate) fn request(operation: &str) -> Value {
                 "action": "inspect",
             },
         }),
-        "new_session" => json!({ "workspaceRoot": "/w", "model": "demo/demo", "mode": "ask" }),
-        "open_session" | "delete_session" | "fork_session" => json!({ "sessionId": "s1" }),
+        "new_session" => {
+            json!({ "workspaceRoot": "/w", "model": "demo/demo", "mode": "ask", "hostId": "h1" })
+        }
+        "open_session" | "delete_session" | "fork_session" => {
+            json!({ "sessionId": "s1", "hostId": "" })
+        }
         "save_draft" => json!({ "tabId": "t1", "text": "half a thought" }),
         "open_project" | "remove_project" => json!({ "path": "/w" }),
         "list_sessions" => serde_json::to_value(SessionsQuery::default()).unwrap(),
         "change_session" => {
-            json!({ "sessionId": "s1", "title": "New", "mode": null, "model": null, "archived": null })
+            json!({ "sessionId": "s1", "hostId": "", "title": "New", "mode": null, "model": null, "archived": null })
         }
         "submit" => json!({ "tabId": "t1", "input": "go on", "submissionId": "k1" }),
         "inbox_receipt" => json!({ "tabId": "t1", "key": "k1" }),
