@@ -1,4 +1,4 @@
-// `npm run bench:tool-recovery [-- rounds]`, `npm run bench:runtime-state [-- rounds]`: builds what is
+// `npm run bench:tool-recovery`, `bench:runtime-state`, `bench:remote-tabs` [-- rounds]: builds what is
 // missing and makes a measurement in a real browser, bench/web/NAME.mjs.
 import path from 'node:path';
 

@@ -3,6 +3,7 @@
 
 mod commands;
 mod connection;
+mod many;
 mod near;
 mod older;
 mod returns;

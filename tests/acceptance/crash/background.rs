@@ -2,6 +2,7 @@
 //! became of them is the truth on every surface (TR-18, TR-50, C22).
 
 use holdfast_testkit::model_server::Call;
+use holdfast_testkit::wait::{SOON, until};
 use serde_json::{Value, json};
 
 use super::commands::{gated, only_attempt, open};
@@ -106,12 +107,16 @@ async fn tr_50_a_job_whose_supervisor_is_killed_is_unknown_and_blocks() {
     let stage = started().await;
     let answer = told(&checked(&stage.model), "c1");
     let attempt = only_attempt(&stage);
-    // The command goes with it, so that nothing of it is left.
-    let pids = command_pids(&attempt);
     signal(stage.supervisor_of(&attempt), "KILL");
-    for pid in pids {
-        signal(pid, "KILL");
-    }
+    // The command goes with it, so that nothing of it is left; what it starts comes and goes.
+    until("the end of the command", SOON, || {
+        let pids = command_pids(&attempt);
+        for pid in &pids {
+            end(*pid);
+        }
+        pids.is_empty().then_some(())
+    })
+    .await;
     stage.until_no_jobs().await;
     let unknown = Expected {
         calls: &[("c1", "unknown")],
@@ -136,6 +141,14 @@ async fn tr_50_a_job_whose_supervisor_is_killed_is_unknown_and_blocks() {
     stage.turn("again").await;
     assert_eq!(stage.tool("c3").await["state"], "completed");
     assert_eq!(stage.ledger.count("effect"), 0);
+}
+
+/// Ends a process that may have ended already.
+fn end(pid: u32) {
+    let pid = i32::try_from(pid).unwrap();
+    if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
 }
 
 /// Processes of an attempt besides its supervisor, by the id in their environment.

@@ -121,10 +121,10 @@ export const test = base.extend({
       }
     });
     page.on('requestfailed', (request) => {
-      // A stream ends with its page.
-      const isStream = request.url().endsWith('/app/events');
-      if (!outage && !isStream) {
-        seen.push(`request: ${request.url()} ${request.failure()?.errorText}`);
+      // What is under way ends with its page, at a reload too.
+      const why = request.failure()?.errorText;
+      if (!outage && why !== 'net::ERR_ABORTED') {
+        seen.push(`request: ${request.url()} ${why}`);
       }
     });
     page.on('response', (response) => {

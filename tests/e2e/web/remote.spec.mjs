@@ -45,6 +45,14 @@ async function openThere(desk, folder) {
   await expect(dialog).toBeHidden();
   await expect(desk.tabs).toHaveCount(before + 1);
   await expect(desk.tabs.last()).toContainText('buildbox');
+  await usable(desk);
+}
+
+/** The tab's session is confirmed, so that a message can be sent. */
+async function usable(desk) {
+  await desk.composer.fill('?');
+  await expect(desk.send).toBeEnabled();
+  await desk.composer.fill('');
   await desk.idle();
 }
 
