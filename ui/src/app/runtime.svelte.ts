@@ -101,12 +101,13 @@ export class RuntimeMirror {
 
   /** The indicator of a session's row or tab; `null` when the projection does not name it. */
   indicator(place: Place): Indicator | null {
-    const topic = this.topic(place);
+    const key = keyOf(scopeOf(place.hostId), place.sessionId);
+    const topic = this.#topics.get(key);
     if (topic === undefined) {
       return null;
     }
-    const sessions = this.#sessions.get(keyOf(topic.scope, topic.topicId)) ?? [];
-    return this.#same(keyOf(topic.scope, topic.topicId), {
+    const sessions = this.#sessions.get(key) ?? [];
+    return this.#same(key, {
       status: topic.status,
       backgroundJobs: topic.backgroundJobs,
       unresolved: topic.unresolved,
