@@ -144,15 +144,21 @@ test('rs_36 a connection on which nothing comes through is shown as unconfirmed,
   stage,
   far,
 }) => {
+  await desk.openFolder(stage.project('here'));
   await addHost(desk, far);
   await openThere(desk, stage.project('there'));
-  await expect(desk.send).toBeVisible();
   const since = Date.now();
   far.hold();
   await expect(desk.status).toContainText('Last known', { timeout: 90_000 });
   console.log(`doubted after ${((Date.now() - since) / 1_000).toFixed(1)} s`);
   await desk.composer.fill('sent later');
   await expect(desk.send).toBeDisabled();
+  // It holds up nothing of this machine.
+  await desk.tabs.first().click();
+  await stage.model.push({ text: ['Hello to you.'] });
+  await desk.say('Hello here');
+  await expect(desk.log.getByText('Hello to you.')).toBeVisible();
+  await desk.tabs.last().click();
   far.release();
   await expect(desk.send).toBeEnabled({ timeout: 90_000 });
   await desk.idle();

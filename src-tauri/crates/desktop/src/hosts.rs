@@ -141,6 +141,6 @@ impl Inner {
     /// RS-20, RS-33: reads every host once, all at the same time.
     pub(crate) async fn verify_hosts(&self) {
         let hosts = self.hosts.all();
-        futures_util::future::join_all(hosts.iter().map(|host| host.verify(self))).await;
+        futures_util::future::join_all(hosts.iter().map(|host| host.verify())).await;
     }
 }

@@ -132,7 +132,12 @@ async fn one_by_one(inner: &Inner, begun: ReadBegun) {
             Err(RemoteError::Garbled(_)) => ReadAnswer::Garbled,
             Err(_) => ReadAnswer::Failed,
         };
+        // A host that does not answer is not asked for the others: nothing of it is confirmed.
+        let is_over = answer == ReadAnswer::Failed;
         settle(inner, begun, &answer);
+        if is_over {
+            return;
+        }
     }
 }
 

@@ -236,22 +236,26 @@ impl Attached {
         *self.host.connection().condition().borrow() == Condition::Connected
     }
 
-    /// RS-20: reads all states once. A session that a tab shows and that the host has not open is
-    /// opened there, as a local one would be, and looked at once more.
-    pub(crate) async fn verify(&self, inner: &Inner) -> bool {
+    /// RS-20: reads all states once. What is not confirmed by it is looked after in the background, so
+    /// that a host that is slow holds up no verification of the others.
+    pub(crate) async fn verify(&self) {
+        if !self.host.connection().verify().await {
+            self.news.rang.notify_one();
+        }
+    }
+
+    /// A session that a tab shows and that the host has not open is opened there, as a local one would
+    /// be, and looked at once more.
+    async fn open_unconfirmed(&self, inner: &Inner) {
         let connection = self.host.connection();
-        if connection.verify().await {
-            return true;
-        }
-        if !self.is_connected() {
-            return false;
-        }
         let mut opened = false;
         for path in connection.unconfirmed() {
             let id = path.trim_start_matches("session-id:");
             opened |= self.learn(inner, id).await;
         }
-        opened && connection.verify().await
+        if opened {
+            connection.verify().await;
+        }
     }
 
     /// Keeps the list and the tabs up to date, for as long as the host is attached.
@@ -275,7 +279,8 @@ impl Attached {
     /// Ends only by being given up.
     async fn attend(&self, inner: &Arc<Inner>, connected: bool) {
         if connected {
-            self.verify(inner).await;
+            self.host.connection().verify().await;
+            self.open_unconfirmed(inner).await;
             self.read_list(inner, true).await;
         }
         loop {
@@ -284,6 +289,7 @@ impl Attached {
                 for session_id in self.news.take_settings() {
                     self.learn(inner, &session_id).await;
                 }
+                self.open_unconfirmed(inner).await;
                 self.read_list(inner, false).await;
             }
         }

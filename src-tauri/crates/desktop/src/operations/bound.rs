@@ -111,7 +111,7 @@ impl Inner {
         if let Some(attached) = self.hosts.get(host_id) {
             attached.bind(session_id);
             // So that the tab can be used at once, as one of this machine.
-            attached.verify(self).await;
+            attached.verify().await;
         }
         // The session is there whether or not the layout can be stored: that is said apart.
         if let Err(error) = self.shelf.save().await {
